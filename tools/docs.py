@@ -145,7 +145,8 @@ def index(pages: Mapping[str, tuple[ProtocolInfo, str]]) -> str:
     rows = [
         f"| [`{name}`]({name}.md) | {_cell(title)} | {protocol.kind} "
         f"| {', '.join(protocol.backends)} | {protocol.header_bytes} "
-        f"| {'yes' if protocol.paced else 'no'} | `{protocol.recovery}` |"
+        f"| {'yes' if protocol.paced else 'no'} | `{protocol.recovery}` "
+        f"| {f'`{protocol.window_validation}`' if protocol.window_validation else '–'} |"
         for name, (protocol, title) in pages.items()
     ]
     out = [
@@ -156,14 +157,17 @@ def index(pages: Mapping[str, tuple[ProtocolInfo, str]]) -> str:
         "paper were read, and how the law has been validated.",
         "\n".join(
             [
-                "| name | protocol | kind | runs on | header (B) | paced | recovery |",
-                "|---|---|---|---|---:|---|---|",
+                "| name | protocol | kind | runs on | header (B) | paced | recovery "
+                "| unused window |",
+                "|---|---|---|---|---:|---|---|---|",
                 *rows,
             ]
         ),
         "Paced is said of the default parameters on sim; a flow's key `pacing` changes it. "
         "Recovery is the default [method of loss recovery](../recovery.md) on sim; a flow's key "
-        "`recovery` changes it.",
+        "`recovery` changes it. Unused window is the default rule for a congestion window that "
+        "the application [does not use](../applications.md#windows-that-are-not-used); a flow's "
+        "key `window_validation` changes it.",
         "`waterfill protocols` prints the same lists, `waterfill compare S.toml` runs one scenario "
         "under several of them. The pages are made by `make docs` from the files in "
         f"[{LAWS}](../../../{LAWS}).",

@@ -7,7 +7,9 @@
 use std::collections::VecDeque;
 
 use arbitrary::Unstructured;
-use waterfill_laws::protocol::{Ack, Connection, Event, LinkView, PacketKind, Passing, Probe, Received, Sending};
+use waterfill_laws::protocol::{
+    Ack, Connection, Event, LinkView, PacketKind, Passing, Probe, Received, Sending, Validation,
+};
 use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyReceiver, AnyRouter, AnySource, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
@@ -75,6 +77,7 @@ fn path(u: &mut Unstructured<'_>) -> Option<Path> {
         initial_window: decades(u, 1e-3, 1e9) * packet,
         claimed_rtt: (id.info().host.states_rtt && byte(u) & 3 == 0)
             .then(|| Duration::from_secs(decades(u, 1e-12, 1e6))),
+        validation: id.info().host.validation.unwrap_or(Validation::Off),
         seed: u64::from(byte(u)),
     };
     Some(Path {

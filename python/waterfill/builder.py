@@ -84,6 +84,7 @@ class _RoutedKeys(TypedDict, total=False):
     ecn_feedback: str
     ecn_codepoint: str
     recovery: str
+    window_validation: str
     access_rate: str
     access_rate_bps: Number
     initial_window: int | str

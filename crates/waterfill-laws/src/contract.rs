@@ -374,8 +374,14 @@ const HALF_FULL: Path = Path { load: 0.5, later: 1e8, target: None };
 fn exchange(law: &str, settings: &str, path: &Path, ms: u64, steps: usize) -> Exchange {
     let (id, params, log) = (protocol(law), with(law, settings), StepLog::new(steps, None));
     let mut link = LinkView { id: 0, capacity: Rate::from_bps(1e8), target: path.target, queue: Volume::ZERO };
-    let connection =
-        Connection { weight: 1.0, packet: PACKET, initial_window: 10.0 * PACKET, claimed_rtt: None, seed: 0 };
+    let connection = Connection {
+        weight: 1.0,
+        packet: PACKET,
+        initial_window: 10.0 * PACKET,
+        claimed_rtt: None,
+        validation: crate::protocol::Validation::Off,
+        seed: 0,
+    };
     let (mut router, mut receiver, mut source) = (params.router(&link), params.receiver(), params.source(&connection));
     log.router(id, 0, &link, &mut router);
     log.receiver(id, 0, Instant::ZERO, &mut receiver);

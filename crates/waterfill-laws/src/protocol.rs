@@ -66,6 +66,39 @@ pub struct Host {
     pub states_rtt: bool,
     /// Use of the smallest RTT, [`Ack::base_rtt`]; `None` if the law does not use it.
     pub base_rtt: Option<BaseRtt>,
+    /// Rule for a window that the application does not use; `None` for laws other than the window-based TCPs.
+    pub validation: Option<Validation>,
+}
+
+/// Rules for a window that the application does not use ([`tcp::validation`](crate::protocols::tcp::validation)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Validation {
+    /// The window keeps its size.
+    Off,
+    /// A pause longer than the retransmission timeout restarts from the initial window (RFC 5681 §4.1).
+    Rfc5681,
+    /// The window is halved for each timeout that a pause lasts, as in Linux (RFC 2861).
+    Rfc2861,
+    /// The window is kept for five minutes, and a loss meanwhile counts what was in use (RFC 7661).
+    Rfc7661,
+}
+
+impl Validation {
+    /// All rules with their names in scenarios.
+    pub const NAMES: [(Self, &'static str); 4] =
+        [(Self::Off, "off"), (Self::Rfc5681, "rfc5681"), (Self::Rfc2861, "rfc2861"), (Self::Rfc7661, "rfc7661")];
+
+    /// Returns the rule with this name in scenarios.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::NAMES.into_iter().find(|&(_, known)| known == name).map(|(rule, _)| rule)
+    }
+
+    /// Returns the name of the rule in scenarios.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.into_iter().find(|&(rule, _)| rule == self).map_or("", |(_, name)| name)
+    }
 }
 
 /// Use of the smallest RTT by a law, which decides how its host measures it.
@@ -125,10 +158,11 @@ impl Host {
         notes: false,
         states_rtt: false,
         base_rtt: None,
+        validation: None,
     };
     /// Host duties of a law with explicit feedback whose header states the source's RTT.
     pub const EXPLICIT_WITH_RTT: Self = Self { states_rtt: true, ..Self::EXPLICIT };
-    /// Host duties of a TCP of today: [`Self::TCP`] with recovery by RACK-TLP.
+    /// Host duties of a TCP of today: [`Self::TCP`] with recovery by RACK-TLP, and Linux's restart after a pause.
     pub const TCP_TODAY: Self = Self {
         retransmission: Retransmission::Rack,
         reduction: Reduction::Proportional,
@@ -137,6 +171,7 @@ impl Host {
         notes: false,
         states_rtt: false,
         base_rtt: None,
+        validation: Some(Validation::Rfc2861),
     };
     /// Host duties of a TCP: selective acknowledgements, proportional rate reduction and ECN by RFC 3168.
     pub const TCP: Self = Self {
@@ -147,6 +182,7 @@ impl Host {
         notes: false,
         states_rtt: false,
         base_rtt: None,
+        validation: Some(Validation::Off),
     };
 }
 
@@ -506,6 +542,8 @@ pub struct Connection {
     /// RTT that the source states instead of the measured RTT, if the protocol's header states an RTT
     /// ([`Host::states_rtt`]).
     pub claimed_rtt: Option<Duration>,
+    /// Rule for a window that the application does not use.
+    pub validation: Validation,
     /// Seed for a law that draws random numbers, derived from the run's seed and the connection's identity.
     pub seed: u64,
 }
@@ -622,12 +660,18 @@ pub enum Event {
     /// Proof that the last loss or timeout was spurious: its packets were late, not lost (RFC 4015). A law restores its
     /// window, and the recovery is over.
     Spurious,
+    /// Pause of a retransmission timeout without data to send. It is reported when the next packet leaves: once for each
+    /// timeout that the pause lasted, at most [`Event::IDLE_MAX`] times.
+    Idle,
 }
 
 impl Event {
+    /// Maximum number of [`Event::Idle`] for one pause. No window survives so many halvings.
+    pub const IDLE_MAX: u64 = 32;
+
     /// All events, in the order of their numbers in step logs.
-    pub const ALL: [Self; 6] =
-        [Self::Loss, Self::Timeout, Self::Marked, Self::Recovered, Self::SynsLost, Self::Spurious];
+    pub const ALL: [Self; 7] =
+        [Self::Loss, Self::Timeout, Self::Marked, Self::Recovered, Self::SynsLost, Self::Spurious, Self::Idle];
 }
 
 impl Word for Event {

@@ -74,8 +74,14 @@ fn play(id: ProtocolId, params: &AnyParams, calls: &[Call], capacity: Rate, weig
     let packet = Volume::from_bytes(1500.0);
     let mut router = params.router(&link);
     let mut receiver = params.receiver();
-    let mut source =
-        params.source(&Connection { weight, packet, initial_window: 10.0 * packet, claimed_rtt: None, seed: 0 });
+    let mut source = params.source(&Connection {
+        weight,
+        packet,
+        initial_window: 10.0 * packet,
+        claimed_rtt: None,
+        validation: waterfill_laws::protocol::Validation::Off,
+        seed: 0,
+    });
     let mut now = Instant::ZERO;
     let mut base_rtt = Duration::MAX;
     let mut seen = Vec::new();
@@ -221,7 +227,14 @@ fn wire_formats_refuse_invalid_numbers() {
     let (link, rtt) = (LinkView { id: 0, capacity: Rate::from_bps(1e8), target: None, queue: Volume::ZERO }, 0.01);
     let all = ProtocolId::ALL.iter().flat_map(|&id| variants(id).into_iter().map(move |params| (id, params)));
     for (id, params) in all {
-        let connection = Connection { weight: 1.0, packet, initial_window: 10.0 * packet, claimed_rtt: None, seed: 0 };
+        let connection = Connection {
+            weight: 1.0,
+            packet,
+            initial_window: 10.0 * packet,
+            claimed_rtt: None,
+            validation: waterfill_laws::protocol::Validation::Off,
+            seed: 0,
+        };
         let sending = Sending::new(Instant::ZERO, PacketKind::Data, packet);
         let mut header = params.source(&connection).stamp(&sending);
         let mut passing = Passing {
@@ -326,6 +339,7 @@ fn an_echo_of_another_protocol_is_ignored() {
             packet,
             initial_window: 10.0 * packet,
             claimed_rtt: None,
+            validation: waterfill_laws::protocol::Validation::Off,
             seed: 0,
         });
         let before = source.limit();
@@ -368,7 +382,14 @@ fn every_protocol_in_the_source_is_registered() {
 #[test]
 fn lost_syns_leave_a_window_of_one_packet() {
     let packet = Volume::from_bytes(1500.0);
-    let connection = Connection { weight: 1.0, packet, initial_window: 10.0 * packet, claimed_rtt: None, seed: 0 };
+    let connection = Connection {
+        weight: 1.0,
+        packet,
+        initial_window: 10.0 * packet,
+        claimed_rtt: None,
+        validation: waterfill_laws::protocol::Validation::Off,
+        seed: 0,
+    };
     for params in ProtocolId::ALL.iter().filter(|id| id.info().name != "window").flat_map(|&id| variants(id)) {
         let mut source = params.source(&connection);
         source.stamp(&Sending::new(Instant::ZERO, PacketKind::Syn, packet));

@@ -16,8 +16,14 @@ use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
 const PACKET: Volume = Volume::from_bytes(1500.0);
 const LINK: LinkView = LinkView { id: 0, capacity: Rate::from_bps(1e7), target: None, queue: Volume::ZERO };
-const CONNECTION: Connection =
-    Connection { weight: 1.0, packet: PACKET, initial_window: PACKET, claimed_rtt: None, seed: 0 };
+const CONNECTION: Connection = Connection {
+    weight: 1.0,
+    packet: PACKET,
+    initial_window: PACKET,
+    claimed_rtt: None,
+    validation: waterfill_laws::protocol::Validation::Off,
+    seed: 0,
+};
 
 /// Names of the calls that reached the program, in order.
 type Calls = Arc<Mutex<Vec<&'static str>>>;

@@ -10,8 +10,14 @@ const PACKET: Volume = Volume::from_bytes(1500.0);
 
 /// Returns the header of a protocol's first data packet.
 fn header(id: ProtocolId) -> AnyHeader {
-    let connection =
-        Connection { weight: 1.0, packet: PACKET, initial_window: 10.0 * PACKET, claimed_rtt: None, seed: 0 };
+    let connection = Connection {
+        weight: 1.0,
+        packet: PACKET,
+        initial_window: 10.0 * PACKET,
+        claimed_rtt: None,
+        validation: waterfill_laws::protocol::Validation::Off,
+        seed: 0,
+    };
     id.params().source(&connection).stamp(&Sending::new(Instant::ZERO, PacketKind::Data, PACKET))
 }
 
@@ -84,8 +90,14 @@ fn headers_in_kernel_arithmetic_are_a_kernels_options() {
             params.set("arithmetic", &Value::Word(word.into())).expect("a word of it");
             assert_eq!((params.header_bytes(), params.echo_bytes()), (forward, echo), "{name}");
         }
-        let connection =
-            Connection { weight: 1.0, packet: PACKET, initial_window: 10.0 * PACKET, claimed_rtt: None, seed: 0 };
+        let connection = Connection {
+            weight: 1.0,
+            packet: PACKET,
+            initial_window: 10.0 * PACKET,
+            claimed_rtt: None,
+            validation: waterfill_laws::protocol::Validation::Off,
+            seed: 0,
+        };
         let header = params.source(&connection).stamp(&Sending::new(Instant::ZERO, PacketKind::Data, PACKET));
         let wire = header.encode();
         assert_eq!((wire.len(), header.wire_bytes(), wire[0]), (forward, forward, 253), "{name}");

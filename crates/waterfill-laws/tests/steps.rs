@@ -19,7 +19,14 @@ fn link() -> LinkView {
 
 const fn connection() -> Connection {
     let initial_window = Volume::from_bytes(15_000.0);
-    Connection { weight: 1.0, packet: PACKET, initial_window, claimed_rtt: None, seed: 7 }
+    Connection {
+        weight: 1.0,
+        packet: PACKET,
+        initial_window,
+        claimed_rtt: None,
+        validation: waterfill_laws::protocol::Validation::Off,
+        seed: 7,
+    }
 }
 
 /// Returns a protocol's default parameters, and the parameters with every other value of `arithmetic`.

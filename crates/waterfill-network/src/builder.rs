@@ -163,6 +163,7 @@ impl FlowSpec {
             ecn_feedback: None,
             ecn_codepoint: None,
             recovery: None,
+            window_validation: None,
             claimed_rtt_s: None,
             base_rtt_window_s: None,
             faults: Vec::new(),

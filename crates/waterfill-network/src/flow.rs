@@ -66,6 +66,9 @@ pub struct FlowSpec {
     /// Name of the method of loss recovery; `None` to follow the protocol's default.
     #[serde(default)]
     pub recovery: Option<String>,
+    /// Name of the rule for a window that the application does not use; `None` to follow the protocol's default.
+    #[serde(default)]
+    pub window_validation: Option<String>,
     /// RTT that packets state to routers; `None` for the measured RTT.
     pub claimed_rtt_s: Option<f64>,
     /// Time in seconds after which a host forgets an RTT as its smallest; `None` for never.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use waterfill_laws::kernel::Arithmetic;
-use waterfill_laws::protocol::{Ecn, Retransmission};
+use waterfill_laws::protocol::{Ecn, Retransmission, Validation};
 use waterfill_laws::registry::{AnyParams, ProtocolId};
 
 use crate::change;
@@ -171,6 +171,18 @@ impl Network {
         if let Some(name) = flow.recovery.as_ref().filter(|name| Retransmission::by_name(name).is_none()) {
             let known: Vec<_> = Retransmission::NAMES.iter().map(|(_, name)| *name).collect();
             return Err(format!("{at}.recovery: must be one of {}, got {name:?}", known.join(", ")));
+        }
+        if let Some(name) = &flow.window_validation {
+            if params.info().host.validation.is_none() {
+                return Err(format!(
+                    "{at}.window_validation: not allowed, because {} has no congestion window of TCP",
+                    flow.protocol
+                ));
+            }
+            if Validation::by_name(name).is_none() {
+                let known: Vec<_> = Validation::NAMES.iter().map(|(_, name)| *name).collect();
+                return Err(format!("{at}.window_validation: must be one of {}, got {name:?}", known.join(", ")));
+            }
         }
         if let Some(window_s) = flow.base_rtt_window_s {
             time(&format!("{at}.base_rtt_window"), window_s)?;

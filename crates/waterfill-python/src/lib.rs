@@ -351,6 +351,7 @@ fn protocol(id: ProtocolId) -> Json {
         "backends": backends(id),
         "paced": id.params().paced(),
         "recovery": info.host.retransmission.name(),
+        "window_validation": info.host.validation.map(waterfill_laws::protocol::Validation::name),
         "base_rtt": id.info().host.base_rtt.map(|used| json!({
             "window_s": used.window().map(waterfill_laws::units::Duration::as_secs),
             "limits_rate": used.limits_rate(),

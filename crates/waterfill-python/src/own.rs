@@ -194,6 +194,7 @@ const fn event(event: Event) -> &'static str {
         Event::Recovered => "recovered",
         Event::SynsLost => "syns_lost",
         Event::Spurious => "spurious",
+        Event::Idle => "idle",
     }
 }
 

@@ -39,6 +39,8 @@ struct Past {
     spent_ps: [u64; LIMITS.len()],
     recoveries: Recoveries,
     resent_bytes: u64,
+    /// Time at which the last packet left, once all data has been acknowledged.
+    quiet_since: Option<Instant>,
 }
 
 /// The longest loss recovery of a sender, in RTTs.
@@ -112,6 +114,17 @@ impl LimitTimes {
         let (took, rtt) = (now.since(start), before.max(rtt));
         let rtts = took.as_ps() as f64 / rtt.as_ps() as f64;
         if rtts > longest.rtts { LongestRecovery { took, rtts } } else { longest }
+    }
+
+    /// Records that all data is acknowledged, and when the last packet had left.
+    pub(crate) fn start_pause(&mut self, last_sent: Instant) {
+        self.before.get_or_insert_default().quiet_since = Some(last_sent);
+    }
+
+    /// Returns when the last packet left before a pause that ends now, or `NEVER` without one.
+    pub(crate) fn end_pause(&mut self) -> Instant {
+        let since = self.before.as_mut().and_then(|past| past.quiet_since.take());
+        since.unwrap_or(Instant::NEVER)
     }
 
     /// Counts a retransmission.

@@ -275,7 +275,7 @@ impl Sender {
             }
         }
         if self.recovery.unacknowledged() == 0 {
-            self.rto_deadline = Instant::NEVER;
+            self.start_pause(now);
         } else if advanced {
             self.restart_timer(now);
         }
@@ -741,6 +741,9 @@ impl Sender {
         if self.recovery.quic().is_some() {
             let (number, flags) = self.on_datagram_sent(now, number);
             return (Role::Datagram, number, bytes, flags);
+        }
+        if self.recovery.unacknowledged() == 1 {
+            self.report_pause(now);
         }
         self.recovery.on_probe_sent(now);
         self.start_timer(now, self.rto());

@@ -514,6 +514,7 @@ def protocols_document(known: Iterable[ProtocolInfo]) -> list[Document]:
             "backends": list(protocol.backends),
             "paced": protocol.paced,
             "recovery": protocol.recovery,
+            "window_validation": protocol.window_validation,
             "header_bytes": protocol.header_bytes,
             "echo_bytes": protocol.echo_bytes,
             "params": [

@@ -134,6 +134,7 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
     base_rtt_window_s: float | None
     faults: tuple[HostFaultSpec, ...] = ()
     recovery: str | None = None
+    window_validation: str | None = None
     ecn_feedback: str | None = None
     ecn_codepoint: str | None = None
     after: tuple[int, ...] = ()

@@ -361,6 +361,7 @@ class ProtocolEntry(Record):
     backends: list[str]
     paced: bool
     recovery: str
+    window_validation: str | None
     base_rtt: BaseRttEntry | None
     header_bytes: int
     echo_bytes: int

@@ -87,7 +87,8 @@ class ProtocolInfo:
     `signals` are the series that its router and source record. `paced` says whether packets are
     paced with the default parameters, unless a flow's `pacing` says otherwise. `recovery` is its
     method of loss recovery on sim, unless a flow's `recovery` names another. `is_python` marks a
-    law in Python, whose recovery the core does not know.
+    law in Python, whose recovery the core does not know. `window_validation` is its rule for a
+    window that the application does not use, or None if the law has no such window.
     """
 
     name: str
@@ -101,6 +102,7 @@ class ProtocolInfo:
     paced: bool = False
     recovery: str = ""
     is_python: bool = False
+    window_validation: str | None = None
     base_rtt: BaseRttEntry | None = field(default=None, hash=False)
     kernel: KernelEntry | None = field(default=None, hash=False)
 
@@ -133,6 +135,7 @@ def _protocol(entry: ProtocolEntry) -> ProtocolInfo:
         summary=entry.summary,
         paced=entry.paced,
         recovery=entry.recovery,
+        window_validation=entry.window_validation,
         base_rtt=entry.base_rtt,
         signals=tuple(signal.name for signal in entry.signals),
         kernel=entry.kernel,

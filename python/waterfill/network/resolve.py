@@ -458,6 +458,7 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) 
         ecn_feedback=flow.ecn_feedback,
         ecn_codepoint=flow.ecn_codepoint,
         recovery=recovery,
+        window_validation=flow.window_validation,
         claimed_rtt_s=flow.claimed_rtt,
         base_rtt_window_s=_base_rtt_window_s(flow, protocol, scenario),
         faults=links.host_faults(flow, scenario.duration),
@@ -600,6 +601,7 @@ def _web_flow(
         ecn_feedback=traffic.ecn_feedback,
         ecn_codepoint=traffic.ecn_codepoint,
         recovery=traffic.recovery,
+        window_validation=traffic.window_validation,
         access_rate=traffic.access_rate,
         base_rtt_window=traffic.base_rtt_window,
     )

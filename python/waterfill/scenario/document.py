@@ -76,6 +76,8 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "traffic.ecn_codepoint": (),
         "flow.recovery": (),
         "traffic.recovery": (),
+        "flow.window_validation": (),
+        "traffic.window_validation": (),
         "flow.access_rate": (),
         "traffic.access_rate": (),
         "rttvar_min": (),
@@ -94,6 +96,8 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "traffic.ecn_codepoint": (),
         "flow.recovery": (),
         "traffic.recovery": (),
+        "flow.window_validation": (),
+        "traffic.window_validation": (),
         "flow.access_rate": (),
         "traffic.access_rate": (),
         "traffic.count": (1,),
@@ -565,6 +569,8 @@ class _Routed(Table):
     """ECN field of packets that routers may mark; default: as the protocol requires."""
     recovery: Recovery | None = None
     """Method of loss recovery; default: the protocol's."""
+    window_validation: Literal["off", "rfc5681", "rfc2861", "rfc7661"] | None = None
+    """Rule for a congestion window that the application does not use; default: the protocol's."""
     access_rate: Annotated[float, RATE] | None = None
     """Rate of each source host's own link to its first router (bit/s); default: no limit."""
 

@@ -529,6 +529,7 @@ _FLOW_KEYS = (
         "ecn_feedback",
         "ecn_codepoint",
         "recovery",
+        "window_validation",
         "base_rtt_window",
     ),
     *("pacing", "return_path"),

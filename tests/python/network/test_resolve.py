@@ -381,6 +381,7 @@ def test_the_whole_document():
         "base_rtt_window_s": None,
         "faults": (),
         "recovery": None,
+        "window_validation": None,
         "after": (),
         "after_count": None,
         "demands": (),
@@ -428,7 +429,8 @@ def test_protocols_are_read_from_the_registry_s_list():
     time = {"name": "t", "unit": "time", "default": 0.4, "choices": None}
     entry = {
         "name": "maxnet", "kind": "explicit", "backends": ["sim"], "paced": True,
-        "recovery": "rfc6675", "base_rtt": {"window_s": 10.0, "limits_rate": True},
+        "recovery": "rfc6675", "window_validation": "off",
+        "base_rtt": {"window_s": 10.0, "limits_rate": True},
         "header_bytes": 8, "echo_bytes": 8, "summary": "s",
         "signals": [{"name": "price", "unit": "s", "doc": "d"}],
         "kernel": None,
@@ -437,7 +439,7 @@ def test_protocols_are_read_from_the_registry_s_list():
     found = protocols.from_registry([entry])["maxnet"]
     assert (found.backends, found.header_bytes, found.echo_bytes) == (("sim",), 8, 8)
     assert found.paced
-    assert found.recovery == "rfc6675"
+    assert (found.recovery, found.window_validation) == ("rfc6675", "off")
     assert found.base_rtt is not None
     assert found.base_rtt.window_s == 10.0
     assert found.param("order").parse("b") == "b"

@@ -172,7 +172,7 @@ impl Source {
         match event {
             Event::Loss => self.law.loss(&self.params, &mut self.state),
             Event::Timeout => self.law.timeout(&self.params, &mut self.state),
-            Event::Marked | Event::Recovered | Event::Spurious => return,
+            Event::Marked | Event::Recovered | Event::Spurious | Event::Idle => return,
             Event::SynsLost => return self.start_over(),
         }
         match &mut self.host {

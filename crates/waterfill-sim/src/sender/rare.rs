@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use waterfill_laws::protocol::Event;
 use waterfill_laws::units::{Duration, Instant, Volume};
 use waterfill_network::{DemandCourse, FlowSpec};
 
@@ -80,6 +81,24 @@ impl Sender {
         let una = self.recovery.next() - self.recovery.unacknowledged();
         if let Some(application) = self.application_mut() {
             application.on_acked(now.before(delay), received, una);
+        }
+    }
+
+    /// Stops the timer, because all data is acknowledged, and records when the last packet left.
+    #[inline(never)] // keeps the usual path short
+    pub(super) fn start_pause(&mut self, now: Instant) {
+        self.rto_deadline = Instant::NEVER;
+        self.limits.start_pause(now.before(self.latest_rtt));
+    }
+
+    /// Reports a pause to the law when a packet leaves alone. `[rfc5681:§4.1]` A pause is longer than the timeout.
+    pub(super) fn report_pause(&mut self, now: Instant) {
+        let timeout = self.rto();
+        let pause = now.since(self.limits.end_pause());
+        let timeouts = (pause.as_ps() / timeout.as_ps().max(1)).min(Event::IDLE_MAX);
+        if timeouts > 0 {
+            (0..timeouts).for_each(|_| self.law.on_event(self.clock(now), Event::Idle));
+            self.window_packets = self.law_window();
         }
     }
 }

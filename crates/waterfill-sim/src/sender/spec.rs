@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU16;
 
-use waterfill_laws::protocol::{Connection, Ecn, Host, Retransmission};
+use waterfill_laws::protocol::{Connection, Ecn, Host, Retransmission, Validation};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::{FlowSpec, Network, TCP_IP_BYTES};
 
@@ -80,7 +80,8 @@ impl SenderSpec {
         let payload_bytes = network.packet_bytes - headers;
         let host = law.params.info().host;
         let host = flow.recovery.as_deref().and_then(Retransmission::by_name).map_or(host, |m| host.recovering_by(m));
-        let host = host_ecn(host, flow);
+        let rule = flow.window_validation.as_deref().and_then(Validation::by_name);
+        let host = Host { validation: rule.or(host.validation), ..host_ecn(host, flow) };
         let packets = flow.size_bytes.map(|size| {
             let count = size.div_ceil(u64::from(payload_bytes));
             let last = size - (count - 1) * u64::from(payload_bytes);
@@ -122,6 +123,7 @@ impl SenderSpec {
             packet,
             initial_window: flow.initial_window_packets * packet,
             claimed_rtt: flow.claimed_rtt_s.map(Duration::from_secs),
+            validation: self.host.validation.unwrap_or(Validation::Off),
             seed: seed.rotate_left(32) ^ u64::from(self.flow) ^ (u64::from(self.incarnation) << 48),
         }
     }

@@ -4,7 +4,7 @@
 //! calls with a loaded kernel program's.
 
 use crate::kernel::{Arithmetic, VALUE_MAX};
-use crate::protocol::{Ack, Connection, Event, PacketKind, Received, Sending};
+use crate::protocol::{Ack, Connection, Event, PacketKind, Received, Sending, Validation};
 use crate::protocols::maxnet::{Field, MaxNet, Params, demand_inverse, quantise};
 use crate::protocols::xcp::Xcp;
 use crate::registry::{AnyEcho, AnyParams, AnySource, ProtocolId};
@@ -42,7 +42,14 @@ fn value(field: Field) -> AnyEcho {
 fn source() -> Source {
     let packet = Volume::from_bytes(PACKET);
     let initial_window = packet * 10.0;
-    Source(params().source(&Connection { weight: 1.0, packet, initial_window, claimed_rtt: None, seed: 0 }))
+    Source(params().source(&Connection {
+        weight: 1.0,
+        packet,
+        initial_window,
+        claimed_rtt: None,
+        validation: Validation::Off,
+        seed: 0,
+    }))
 }
 
 fn at(us: u64) -> Instant {
@@ -192,7 +199,14 @@ fn a_law_of_windows_gets_whole_packets() {
     params.set("first_window", &crate::params::Value::Number(7.6)).unwrap();
     assert!(!params.paced());
     let packet = Volume::from_bytes(PACKET);
-    let connection = Connection { weight: 1.0, packet, initial_window: packet * 10.0, claimed_rtt: None, seed: 0 };
+    let connection = Connection {
+        weight: 1.0,
+        packet,
+        initial_window: packet * 10.0,
+        claimed_rtt: None,
+        validation: Validation::Off,
+        seed: 0,
+    };
     let mut source = params.source(&connection);
     let mut answered = |us| {
         let echo = AnyEcho::None;

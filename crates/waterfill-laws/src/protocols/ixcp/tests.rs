@@ -4,7 +4,7 @@ use super::header::ACCESS;
 use super::params::{Claim, Shuffle};
 use super::{Echo, Header, IXcp, Params, Router, Source};
 use crate::protocol::{
-    Ack, Connection, Event, LinkView, PacketKind, Passing, Router as RouterLaw, Sending, Source as _, Wire,
+    Ack, Connection, Event, LinkView, PacketKind, Passing, Router as RouterLaw, Sending, Source as _, Validation, Wire,
 };
 use crate::protocols::xcp;
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -140,7 +140,14 @@ fn a_source_names_what_the_acknowledgement_names() {
     let packet = Volume::from_bytes(1000.0);
     let mut source = Source::new(
         &Params::default(),
-        &Connection { weight: 1.0, packet, initial_window: packet, claimed_rtt: None, seed: 0 },
+        &Connection {
+            weight: 1.0,
+            packet,
+            initial_window: packet,
+            claimed_rtt: None,
+            validation: Validation::Off,
+            seed: 0,
+        },
     );
     let mut named_after = |next_bottleneck| {
         let rtt = Duration::from_millis(100);
@@ -176,7 +183,14 @@ fn losses_halve_the_window() {
     let packet = Volume::from_bytes(1000.0);
     let mut source = Source::new(
         &Params::default(),
-        &Connection { weight: 1.0, packet, initial_window: packet, claimed_rtt: None, seed: 0 },
+        &Connection {
+            weight: 1.0,
+            packet,
+            initial_window: packet,
+            claimed_rtt: None,
+            validation: Validation::Off,
+            seed: 0,
+        },
     );
     let echo = Echo { congestion: xcp::Echo::Window(9000.0), next_bottleneck: ACCESS };
     let ack = Ack::new(Instant::ZERO, echo, Duration::from_millis(100));

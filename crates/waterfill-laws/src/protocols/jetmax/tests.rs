@@ -1,6 +1,6 @@
 //! Tests of JetMax: equations checked by hand, the header on the wire, and calls of the laws.
 
-use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Sending, Wire};
+use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Sending, Validation, Wire};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 use super::params::Params;
@@ -199,7 +199,14 @@ fn source(weight: f64) -> Source {
     let packet = Volume::from_bytes(1500.0);
     Source::new(
         &Params::default(),
-        &Connection { weight, packet, initial_window: 10.0 * packet, claimed_rtt: None, seed: 0 },
+        &Connection {
+            weight,
+            packet,
+            initial_window: 10.0 * packet,
+            claimed_rtt: None,
+            validation: Validation::Off,
+            seed: 0,
+        },
     )
 }
 

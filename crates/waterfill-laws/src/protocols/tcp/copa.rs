@@ -356,7 +356,7 @@ impl crate::protocol::Source<Copa> for Box<Source> {
             }
             Event::SynsLost => self.cwnd = LOSS_WINDOW,
             Event::Recovered => self.before = (0.0, 0.0),
-            Event::Marked => {} // not asked for
+            Event::Marked | Event::Idle => {} // not asked for
         }
     }
 

@@ -7,8 +7,9 @@
 use crate::params::Params;
 use crate::protocol::{
     Ack, Connection, EchoLast, Event, Host, Info, LawSignal, PacketKind, Probe, Protocol, ProtocolKind, SendLimit,
-    Sending, Source,
+    Sending, Source, Validation,
 };
+use crate::protocols::tcp::validation::Unvalidated;
 use crate::units::{Instant, Rate, Volume};
 
 pub mod bbr;
@@ -28,6 +29,7 @@ pub mod reno;
 pub mod round;
 pub mod sack;
 pub mod scalable;
+pub mod validation;
 pub mod vegas;
 pub mod westwood;
 
@@ -123,14 +125,65 @@ pub struct Tcp<L: TcpLaw> {
     timeouts: u32,
     /// True while a loss is being repaired.
     repairing: bool,
+    /// Rule for a window that the application does not use.
+    validation: Validation,
+    /// Parts that a connection has after a loss, or by RFC 7661. One box, because an idle flow has little space.
+    rare: Option<Box<Rare<L>>>,
+}
+
+/// Parts of a [`Tcp`] that it does not always have.
+#[derive(Clone, Debug)]
+struct Rare<L> {
     /// State before the last loss or timeout, which returns if that was spurious (RFC 4015).
-    before: Option<Box<(L, Window)>>,
+    before: Option<(L, Window)>,
+    /// State of RFC 7661.
+    unvalidated: Unvalidated,
+}
+
+impl<L> Default for Rare<L> {
+    fn default() -> Self {
+        Self { before: None, unvalidated: Unvalidated::default() }
+    }
 }
 
 impl<L: TcpLaw> Tcp<L> {
     /// Returns the congestion window in packets, for a protocol that keeps a TCP's window next to its own.
     pub(crate) const fn cwnd(&self) -> f64 {
         self.window.cwnd
+    }
+
+    /// Returns the state of RFC 7661, if that is the rule.
+    fn unvalidated(&mut self) -> Option<&mut Unvalidated> {
+        (self.validation == Validation::Rfc7661).then(|| &mut self.rare.get_or_insert_default().unvalidated)
+    }
+
+    /// `[rfc7661:§4.4]` Returns true if the window may grow by an acknowledgement.
+    #[inline(never)] // keeps the usual path short
+    fn may_grow(&mut self, ack: &Ack<()>, acked_packets: f64) -> bool {
+        let (mut window, in_flight) = (self.window, ack.in_flight / self.packet);
+        let grows = self.unvalidated().is_none_or(|state| state.may_grow(&mut window, ack, acked_packets, in_flight));
+        self.window = window;
+        grows
+    }
+
+    /// `[rfc7661:§4.4.1]` Lowers the window at a congestion signal to what the flow has used, if it has not validated it.
+    fn use_safe_window(&mut self, now: Instant, event: Event) {
+        let window = self.window;
+        if let Some(state) = self.unvalidated() {
+            self.window.cwnd = state.used(&window, now, event).max(LOSS_WINDOW);
+        }
+    }
+
+    /// Handles a timeout of a pause.
+    fn on_idle(&mut self, now: Instant) {
+        let mut window = self.window;
+        match self.validation {
+            Validation::Off => {}
+            Validation::Rfc5681 => window.cwnd = validation::restarted(&window),
+            Validation::Rfc2861 => window = validation::decayed(&window),
+            Validation::Rfc7661 => self.unvalidated().into_iter().for_each(|state| state.expire(&mut window, now)),
+        }
+        self.window = window;
     }
 
     /// Lowers the window to `packets` if it is larger.
@@ -170,7 +223,8 @@ impl<L: TcpLaw> Source<Self> for Tcp<L> {
             packet: connection.packet,
             timeouts: 0,
             repairing: false,
-            before: None,
+            validation: connection.validation,
+            rare: None,
         }
     }
 
@@ -185,8 +239,12 @@ impl<L: TcpLaw> Source<Self> for Tcp<L> {
         if acked_packets > 0.0 {
             self.timeouts = 0;
         }
+        let may_grow = match self.validation {
+            Validation::Rfc7661 => self.may_grow(ack, acked_packets),
+            _ => ack.window_limited,
+        };
         let reducing = ack.recovering && (!L::GROWS_WHILE_REDUCED || self.repairing);
-        if reducing || !ack.window_limited {
+        if reducing || !may_grow {
             return;
         }
         let mut left = acked_packets;
@@ -199,14 +257,23 @@ impl<L: TcpLaw> Source<Self> for Tcp<L> {
         self.window.cwnd = self.window.cwnd.clamp(LOSS_WINDOW, WINDOW_MAX);
     }
 
+    fn on_lost(&mut self, _: Instant, _: Instant) {
+        if let Some(state) = self.unvalidated() {
+            state.on_lost();
+        }
+    }
+
     fn on_event(&mut self, now: Instant, event: Event) {
         if event == Event::Loss || (event == Event::Timeout && self.timeouts == 0) {
-            self.before = Some(Box::new((self.law.clone(), self.window)));
+            self.rare.get_or_insert_default().before = Some((self.law.clone(), self.window));
         }
         match event {
             Event::Loss => self.repairing = true,
             Event::Recovered | Event::Spurious | Event::Timeout => self.repairing = false,
-            Event::Marked | Event::SynsLost => {}
+            Event::Marked | Event::SynsLost | Event::Idle => {}
+        }
+        if matches!(event, Event::Loss | Event::Marked) || (event == Event::Timeout && self.timeouts == 0) {
+            self.use_safe_window(now, event);
         }
         match event {
             Event::Loss | Event::Marked => {
@@ -221,11 +288,18 @@ impl<L: TcpLaw> Source<Self> for Tcp<L> {
                 self.timeouts += 1;
                 self.window.cwnd = LOSS_WINDOW;
             }
-            Event::Recovered => self.law.recovered(&mut self.window, now),
+            Event::Recovered => {
+                self.law.recovered(&mut self.window, now);
+                if let Some(share) = self.unvalidated().and_then(Unvalidated::recovered) {
+                    self.window.cwnd = (share * self.window.cwnd).max(LOSS_WINDOW);
+                    self.window.ssthresh = self.window.cwnd.max(SSTHRESH_MIN);
+                }
+            }
+            Event::Idle => self.on_idle(now),
             Event::SynsLost => (self.window.cwnd, self.window.initial) = (LOSS_WINDOW, LOSS_WINDOW),
             Event::Spurious => {
                 // [rfc4015:§3.2] The window does not fall below what it has grown to since (so RFC 9438 §4.9, too).
-                if let Some((law, window)) = self.before.take().map(|before| *before) {
+                if let Some((law, window)) = self.rare.as_mut().and_then(|rare| rare.before.take()) {
                     self.law = law;
                     self.window = Window { cwnd: window.cwnd.max(self.window.cwnd), ..window };
                 }

@@ -107,7 +107,7 @@ impl crate::protocol::Source<Vcp> for Source {
         match event {
             Event::Loss => self.window = decreased(self.window, 0.5),
             Event::Timeout | Event::SynsLost => self.window = 1.0,
-            Event::Marked | Event::Recovered | Event::Spurious => {}
+            Event::Marked | Event::Recovered | Event::Spurious | Event::Idle => {}
         }
     }
 

@@ -90,7 +90,17 @@ fn ack(echo: Echo) -> Ack<Echo> {
 
 fn source(params: &Params) -> Source {
     let packet = bytes(1000.0);
-    Source::new(params, &Connection { weight: 1.0, packet, initial_window: 10.0 * packet, claimed_rtt: None, seed: 0 })
+    Source::new(
+        params,
+        &Connection {
+            weight: 1.0,
+            packet,
+            initial_window: 10.0 * packet,
+            claimed_rtt: None,
+            validation: crate::protocol::Validation::Off,
+            seed: 0,
+        },
+    )
 }
 
 /// `[katabi-2002:cwnd]` The window changes by the feedback, but not below one packet.
@@ -133,7 +143,14 @@ fn losses_reduce_the_window_as_in_tcp() {
 #[test]
 fn a_weight_scales_the_gain() {
     let packet = bytes(1000.0);
-    let connection = Connection { weight: 2.0, packet, initial_window: packet, claimed_rtt: None, seed: 0 };
+    let connection = Connection {
+        weight: 2.0,
+        packet,
+        initial_window: packet,
+        claimed_rtt: None,
+        validation: crate::protocol::Validation::Off,
+        seed: 0,
+    };
     let mut double = Source::new(&Params { first_window: 100.0, ..Params::default() }, &connection);
     double.on_ack(&ack(Echo::Window(0.0)));
     let header = double.stamp(&Sending::new(Instant::ZERO, PacketKind::Data, packet));
@@ -146,7 +163,14 @@ fn a_weight_scales_the_gain() {
 fn a_claimed_rtt_is_stated_at_the_true_rate() {
     let packet = bytes(1000.0);
     let claimed_rtt = Some(Duration::from_millis(10_000));
-    let connection = Connection { weight: 1.0, packet, initial_window: packet, claimed_rtt, seed: 0 };
+    let connection = Connection {
+        weight: 1.0,
+        packet,
+        initial_window: packet,
+        claimed_rtt,
+        validation: crate::protocol::Validation::Off,
+        seed: 0,
+    };
     for form in [Form::Katabi, Form::Falk] {
         let mut liar = Source::new(&Params { first_window: 100.0, header: form, ..Params::default() }, &connection);
         let stamp = |liar: &Source| liar.stamp(&Sending::new(Instant::ZERO, PacketKind::Data, packet));

@@ -195,7 +195,14 @@ impl Fixed {
 /// Returns a connection with packets of one byte. The host's additions for slow rates then begin below 40 bit/s.
 const fn bytewise() -> Connection {
     let (packet, initial_window) = (Volume::from_bytes(1.0), Volume::from_bytes(15_000.0));
-    Connection { weight: 1.0, packet, initial_window, claimed_rtt: None, seed: 0 }
+    Connection {
+        weight: 1.0,
+        packet,
+        initial_window,
+        claimed_rtt: None,
+        validation: crate::protocol::Validation::Off,
+        seed: 0,
+    }
 }
 
 // ---------------------------------------------------------------------------------- equations
@@ -868,6 +875,7 @@ fn no_calls_leave_the_ranges() {
             packet: Volume::from_bytes(packet),
             initial_window: Volume::from_bytes(packet * 10.0),
             claimed_rtt: None,
+            validation: crate::protocol::Validation::Off,
             seed: 0,
         };
         let mut source = Fixed::new(&params, &connection);

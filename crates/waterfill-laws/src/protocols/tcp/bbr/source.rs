@@ -414,7 +414,7 @@ impl crate::protocol::Source<Bbr> for Box<Source> {
                 self.packet_conservation = false;
                 self.cwnd = self.cwnd.max(self.prior_cwnd);
             }
-            Event::Marked => {} // not asked for
+            Event::Marked | Event::Idle => {} // not asked for; `stamp` sees pauses
             Event::SynsLost => {
                 (self.cwnd, self.initial) = (1.0, 1.0);
                 self.pacing_rate = self.params.high_gain / RTT_NOMINAL.as_secs();

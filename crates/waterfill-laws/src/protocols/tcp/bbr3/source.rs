@@ -368,7 +368,7 @@ impl crate::protocol::Source<Bbr3> for Box<Source> {
                 (self.recovering, self.undo_saved) = (false, false);
                 self.handle_spurious_loss_detection();
             }
-            Event::Marked => {} // not asked for
+            Event::Marked | Event::Idle => {} // not asked for; `stamp` sees pauses
             Event::SynsLost => {
                 (self.cwnd, self.initial_cwnd) = (1.0, 1.0);
                 self.init_pacing_rate(RTT_NOMINAL);

@@ -74,7 +74,14 @@ fn sources_agree() {
     for _ in 0..100 {
         let packet = Volume::from_bytes((500 + random(8000)) as f64);
         let weight = [0.5, 1.0, 2.0][random(3) as usize];
-        let connection = Connection { weight, packet, initial_window: 10.0 * packet, claimed_rtt: None, seed: 0 };
+        let connection = Connection {
+            weight,
+            packet,
+            initial_window: 10.0 * packet,
+            claimed_rtt: None,
+            validation: crate::protocol::Validation::Off,
+            seed: 0,
+        };
         let params = Params { first_window: (1 + random(100)) as f64, ..Params::default() };
         let [mut real, mut fixed] = real_and_fixed(&params).map(|params| AnyParams::Xcp(params).source(&connection));
         let rtt = Duration::from_micros(20 + random(500_000));
