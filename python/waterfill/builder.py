@@ -80,6 +80,7 @@ class _RoutedKeys(TypedDict, total=False):
     rtt: str
     rtt_s: Number
     pacing: bool
+    pacing_quantum: int | str
     ecn: bool
     ecn_feedback: str
     ecn_codepoint: str

@@ -164,6 +164,7 @@ impl FlowSpec {
             ecn_codepoint: None,
             recovery: None,
             window_validation: None,
+            pacing_quantum_packets: 1,
             claimed_rtt_s: None,
             base_rtt_window_s: None,
             faults: Vec::new(),

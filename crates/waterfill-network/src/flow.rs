@@ -53,6 +53,9 @@ pub struct FlowSpec {
     pub initial_window_packets: f64,
     /// True if packets are paced; `None` to follow the law's default.
     pub pacing: Option<bool>,
+    /// Number of packets that leave at once when pacing allows one.
+    #[serde(default = "one")]
+    pub pacing_quantum_packets: u32,
     /// True if the receiver acknowledges only every second packet.
     pub delayed_ack: bool,
     /// True if packets may be marked (ECN); `None` to follow the law's default.
@@ -137,6 +140,10 @@ impl FlowSpec {
     pub fn differ(&self) -> bool {
         self.stagger_s > 0.0 || !self.start_jitter_s.is_empty() || !self.pad_jitter_s.is_empty()
     }
+}
+
+const fn one() -> u32 {
+    1
 }
 
 /// Adds a flow's individual time to `time_s`, if the flow has one.

@@ -138,6 +138,9 @@ impl Network {
             return Err(format!("{at}.weight: must be at most {MAX_WEIGHT:e}, got {:e}", flow.weight));
         }
         positive(&format!("{at}.initial_window"), flow.initial_window_packets)?;
+        if flow.pacing_quantum_packets == 0 {
+            return Err(format!("{at}.pacing_quantum: must be above zero, got 0"));
+        }
         if let Some(demand) = flow.demand_bps {
             positive(&format!("{at}.demand"), demand)?;
         }

@@ -8,6 +8,7 @@ pub(crate) mod ecn;
 mod linux_order;
 #[cfg(test)]
 mod patterns;
+mod quantum;
 mod quic;
 pub(crate) mod rare;
 mod spec;
@@ -727,7 +728,9 @@ impl Sender {
         }
         if self.is_paced() {
             let spacing = self.pacing_rate().map_or(Duration::ZERO, |rate| rate.time_for(u32::from(bytes)));
-            self.next_send = self.next_send.max(now) + spacing.min(MAX_SPACING);
+            let spacing = spacing.min(MAX_SPACING);
+            let wait = if self.rare.is_some() { self.wait_for_burst(spacing) } else { spacing };
+            self.next_send = self.next_send.max(now) + wait;
         }
         if self.rto_deadline == Instant::NEVER {
             return Ok(self.on_untimed_sent(now, number, bytes, flags));

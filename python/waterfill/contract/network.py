@@ -135,6 +135,7 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
     faults: tuple[HostFaultSpec, ...] = ()
     recovery: str | None = None
     window_validation: str | None = None
+    pacing_quantum_packets: int = 1
     ecn_feedback: str | None = None
     ecn_codepoint: str | None = None
     after: tuple[int, ...] = ()

@@ -459,6 +459,7 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) 
         ecn_codepoint=flow.ecn_codepoint,
         recovery=recovery,
         window_validation=flow.window_validation,
+        pacing_quantum_packets=flow.pacing_quantum or 1,
         claimed_rtt_s=flow.claimed_rtt,
         base_rtt_window_s=_base_rtt_window_s(flow, protocol, scenario),
         faults=links.host_faults(flow, scenario.duration),
@@ -602,6 +603,7 @@ def _web_flow(
         ecn_codepoint=traffic.ecn_codepoint,
         recovery=traffic.recovery,
         window_validation=traffic.window_validation,
+        pacing_quantum=traffic.pacing_quantum,
         access_rate=traffic.access_rate,
         base_rtt_window=traffic.base_rtt_window,
     )

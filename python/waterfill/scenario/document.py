@@ -78,6 +78,8 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "traffic.recovery": (),
         "flow.window_validation": (),
         "traffic.window_validation": (),
+        "flow.pacing_quantum": (1,),
+        "traffic.pacing_quantum": (1,),
         "flow.access_rate": (),
         "traffic.access_rate": (),
         "rttvar_min": (),
@@ -98,6 +100,8 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "traffic.recovery": (),
         "flow.window_validation": (),
         "traffic.window_validation": (),
+        "flow.pacing_quantum": (1,),
+        "traffic.pacing_quantum": (1,),
         "flow.access_rate": (),
         "traffic.access_rate": (),
         "traffic.count": (1,),
@@ -560,6 +564,8 @@ class _Routed(Table):
     """Base RTT of the flows (s), reached by extra delay at the source's access link."""
     pacing: bool | None = None
     """True to pace the flows; default: as the protocol requires."""
+    pacing_quantum: Annotated[int, BeforeValidator(_packets), PACKETS.described()] | None = None
+    """Packets that leave at once when pacing allows one; default: 1."""
     ecn: bool | None = None
     """True if the flows' packets are ECN-capable, so that routers mark instead of dropping them."""
     ecn_feedback: Literal["classic", "dctcp", "accecn"] | None = None

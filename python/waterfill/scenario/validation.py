@@ -532,7 +532,7 @@ _FLOW_KEYS = (
         "window_validation",
         "base_rtt_window",
     ),
-    *("pacing", "return_path"),
+    *("pacing", "pacing_quantum", "return_path"),
 )
 _PACKET_KEYS = ("rate", "count")
 _PERIOD_KEYS = ("on", "off", "distribution", "shape")

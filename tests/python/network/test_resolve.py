@@ -382,6 +382,7 @@ def test_the_whole_document():
         "faults": (),
         "recovery": None,
         "window_validation": None,
+        "pacing_quantum_packets": 1,
         "after": (),
         "after_count": None,
         "demands": (),

@@ -1,4 +1,4 @@
-//! Parts that few senders have: an application, a demand that changes.
+//! Parts that few senders have: an application, a demand that changes, bursts.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use waterfill_laws::units::{Duration, Instant, Volume};
 use waterfill_network::{DemandCourse, FlowSpec};
 
 use super::Sender;
+use super::quantum::PacingQuantum;
 use crate::application::Application;
 
 /// Parts that few senders have. They are on the heap, because an idle flow has little space.
@@ -16,6 +17,8 @@ pub(crate) struct Rare {
     demand: Option<Arc<DemandCourse>>,
     /// Application that writes the data; `None` for one that always has some.
     application: Option<Application>,
+    /// Burst in progress, if more than one packet may leave at once.
+    quantum: Option<PacingQuantum>,
 }
 
 impl Rare {
@@ -40,8 +43,9 @@ impl Sender {
         let rare = Rare {
             demand: demand.cloned(),
             application: flow.application.as_ref().map(|spec| Application::new(spec, &self.spec, seed)),
+            quantum: PacingQuantum::new(flow.pacing_quantum_packets),
         };
-        if rare.demand.is_some() || rare.application.is_some() {
+        if rare.demand.is_some() || rare.application.is_some() || rare.quantum.is_some() {
             self.timed |= rare.application.is_some();
             self.rare = Some(Box::new(rare));
         }
@@ -82,6 +86,13 @@ impl Sender {
         if let Some(application) = self.application_mut() {
             application.on_acked(now.before(delay), received, una);
         }
+    }
+
+    /// Returns the time until the next packet, after one that takes `spacing` at the pacing rate.
+    #[inline(never)] // keeps the usual path short
+    pub(super) fn wait_for_burst(&mut self, spacing: Duration) -> Duration {
+        let quantum = self.rare.as_mut().and_then(|rare| rare.quantum.as_mut());
+        quantum.map_or(spacing, |quantum| quantum.wait(spacing))
     }
 
     /// Stops the timer, because all data is acknowledged, and records when the last packet left.
