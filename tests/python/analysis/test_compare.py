@@ -191,7 +191,7 @@ def test_select_takes_every_explicit_protocol_of_the_backend():
     explicit = [p.name for p in backends.known("sim").values() if p.kind == "explicit"]
     assert compare.select(None, "sim") == explicit
     assert compare.select(None, "fluid") == [name for name in explicit if name != "abc"]
-    assert compare.select("aecp, maxnet,aecp", "sim") == ["aecp", "maxnet"]
+    assert compare.select("aecp, maxnet", "sim") == ["aecp", "maxnet"]
 
 
 @pytest.mark.parametrize(
@@ -199,6 +199,7 @@ def test_select_takes_every_explicit_protocol_of_the_backend():
     [
         ("maxnt", 'unknown protocol "maxnt", did you mean "maxnet"?'),
         ("cubic", '"cubic" does not run on fluid; choose one of maxnet, maxnet2006, xcp, '),
+        ("maxnet,xcp,maxnet", '"maxnet" is named 2 times; name it once'),
         ("maxnet,", 'must be names separated by commas, got "maxnet,"'),
         ("", 'must be names separated by commas, got ""'),
     ],
