@@ -187,8 +187,18 @@ pub struct WebSummary {
     pub flow_completion_ms: CompletionSummary,
     /// Number of retransmissions during the whole run.
     pub retransmissions: u64,
+    /// Bytes of the retransmissions during the whole run, headers included.
+    pub resent_bytes: u64,
+    /// Number of data packets that reached a receiver again during the whole run, at most `retransmissions`.
+    pub spurious_retransmissions: u64,
     /// Number of retransmission timeouts during the whole run.
     pub timeouts: u64,
+    /// Shares of the flows' time during the whole run, all flows together, that each limit applied; `None` without flows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<LimitedBy>,
+    /// The loss recovery of the whole run that took the most RTTs; `None` without a recovery.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest_recovery: Option<RecoverySummary>,
 }
 
 /// Statistics of flow completion times in milliseconds.

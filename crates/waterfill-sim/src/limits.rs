@@ -43,6 +43,29 @@ struct Past {
     quiet_since: Option<Instant>,
 }
 
+/// Times in picoseconds by limit, of one sender or of several.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LimitSums([u128; LIMITS.len()]);
+
+impl LimitSums {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, spent_ps)| *sum += spent_ps);
+    }
+
+    /// Returns the share of all time for each limit, or `None` without any time.
+    pub(crate) fn shares(&self) -> Option<LimitedBy> {
+        let all_ps: u128 = self.0.iter().sum();
+        let share = |limit: Limit| self.0[limit as usize] as f64 / all_ps as f64;
+        (all_ps > 0).then(|| LimitedBy {
+            handshake: share(Limit::Handshake),
+            window: share(Limit::Window),
+            pacing: share(Limit::Pacing),
+            application: share(Limit::Application),
+            recovery: share(Limit::Recovery),
+        })
+    }
+}
+
 /// The longest loss recovery of a sender, in RTTs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recoveries {
@@ -57,6 +80,13 @@ pub(crate) struct LongestRecovery {
     pub(crate) took: Duration,
     /// `took`, in RTTs as they were at its start or its end, whichever were longer.
     pub(crate) rtts: f64,
+}
+
+impl LongestRecovery {
+    /// Returns the longer of two, in RTTs.
+    pub(crate) fn max(self, other: Self) -> Self {
+        if other.rtts > self.rtts { other } else { self }
+    }
 }
 
 impl LimitTimes {
@@ -79,19 +109,11 @@ impl LimitTimes {
         (self.current, past.since) = (limit, now);
     }
 
-    /// Returns the share of the time in `span` for each limit, or `None` without any time.
-    pub(crate) fn shares(&self, span: (Instant, Instant)) -> Option<LimitedBy> {
+    /// Returns the time in `span` that each limit has applied.
+    pub(crate) fn spent(&self, span: (Instant, Instant)) -> LimitSums {
         let (mut spent_ps, since) = self.before.as_ref().map_or_else(Default::default, |p| (p.spent_ps, p.since));
         spent_ps[self.current as usize] += within(span, since, span.1).as_ps();
-        let all_ps: u64 = spent_ps.iter().sum();
-        let share = |limit: Limit| spent_ps[limit as usize] as f64 / all_ps as f64;
-        (all_ps > 0).then(|| LimitedBy {
-            handshake: share(Limit::Handshake),
-            window: share(Limit::Window),
-            pacing: share(Limit::Pacing),
-            application: share(Limit::Application),
-            recovery: share(Limit::Recovery),
-        })
+        LimitSums(spent_ps.map(u128::from))
     }
 
     /// Records the start of a loss recovery, unless one is in progress.
@@ -113,7 +135,7 @@ impl LimitTimes {
         let Some((start, before)) = open else { return longest };
         let (took, rtt) = (now.since(start), before.max(rtt));
         let rtts = took.as_ps() as f64 / rtt.as_ps() as f64;
-        if rtts > longest.rtts { LongestRecovery { took, rtts } } else { longest }
+        longest.max(LongestRecovery { took, rtts })
     }
 
     /// Records that all data is acknowledged, and when the last packet had left.
@@ -158,15 +180,15 @@ mod tests {
     fn shares_count_the_time_within_the_span() {
         let span = (at(100), at(200));
         let mut times = LimitTimes::new();
-        assert_eq!(times.shares((at(100), at(100))), None, "no time");
+        assert_eq!(times.spent((at(100), at(100))).shares(), None, "no time");
         times.change(at(110), Limit::Window, span);
         times.change(at(150), Limit::Recovery, span);
         times.change(at(170), Limit::Application, span);
         times.change(at(180), Limit::Pacing, span);
-        let shares = times.shares(span).unwrap();
+        let shares = times.spent(span).shares().unwrap();
         let expected = LimitedBy { handshake: 0.1, window: 0.4, pacing: 0.2, application: 0.1, recovery: 0.2 };
         assert_eq!(shares, expected);
-        let early = times.shares((at(100), at(190))).unwrap();
+        let early = times.spent((at(100), at(190))).shares().unwrap();
         assert_eq!(early.pacing, 10.0 / 90.0, "of a flow that completed at 190");
     }
 
@@ -176,7 +198,7 @@ mod tests {
         let mut times = LimitTimes::new();
         times.change(at(40), Limit::Window, span);
         times.change(at(20), Limit::Recovery, span);
-        let shares = times.shares(span).unwrap();
+        let shares = times.spent(span).shares().unwrap();
         assert_eq!((shares.handshake, shares.window, shares.recovery), (0.4, 0.0, 0.6));
     }
 

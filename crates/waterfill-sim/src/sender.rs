@@ -25,7 +25,7 @@ use waterfill_network::histogram::RttHistogram;
 use waterfill_network::summary::LimitedBy;
 
 use crate::fault::SourceFaults;
-use crate::limits::{Limit, LimitTimes, LongestRecovery};
+use crate::limits::{Limit, LimitSums, LimitTimes, LongestRecovery};
 use crate::packet::{Blocks, Cargo, Flags, Opening, Packet, Role, SackId};
 use crate::recovery::prr::ProportionalReduction;
 use crate::recovery::rto::smoothed;
@@ -33,7 +33,7 @@ use crate::recovery::{AckTimes, Progress, Recovery};
 use crate::window::WholePackets;
 use rare::Rare;
 use spec::NO_OPENING;
-pub(crate) use spec::{FlowIndex, PacketSizes, SenderSpec};
+pub(crate) use spec::{FlowIndex, PacketSizes, SenderSpec, UNMEASURED};
 
 /// Number of SYNs that may be lost, or their answers, without a smaller initial window (RFC 6928, 2).
 const LOST_SYNS_MAX: u32 = 1;
@@ -389,9 +389,10 @@ impl Sender {
         self.limit_by(now, limit);
     }
 
-    /// Returns the part of the measurement window in which the sender may send.
+    /// Returns the part of the measurement window, or of the run if nobody reads RTTs, in which the sender may send.
     fn limited_span(&self) -> (Instant, Instant) {
-        let (from, to) = self.spec.measure;
+        let (from, to) =
+            if self.spec.measure == UNMEASURED { (Instant::ZERO, Instant::NEVER) } else { self.spec.measure };
         (from.max(self.spec.start), to.min(self.spec.stop))
     }
 
@@ -782,8 +783,13 @@ impl Sender {
 
     /// Returns what has limited the sender in the measurement window until `end`.
     pub(crate) fn limited_by(&self, end: Instant) -> Option<LimitedBy> {
+        self.limit_times(end).shares()
+    }
+
+    /// Returns the time in the measurement window, until `end`, that each limit has applied.
+    pub(crate) fn limit_times(&self, end: Instant) -> LimitSums {
         let (from, to) = self.limited_span();
-        self.limits.shares((from, to.min(end)))
+        self.limits.spent((from, to.min(end)))
     }
 
     /// Returns the bytes of all retransmissions.

@@ -21,6 +21,7 @@ use waterfill_network::{ArrivalSpec, FlowSpec, TrafficKind, TrafficSpec};
 
 use crate::binding::FlowProtocol;
 use crate::flow::Route;
+use crate::limits::{LimitSums, LongestRecovery};
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 
@@ -124,6 +125,11 @@ pub(crate) struct FlowTotals {
     pub(crate) timeouts: u64,
     pub(crate) payload_counted: u64,
     pub(crate) completed: u64,
+    pub(crate) resent_bytes: u64,
+    /// Number of data packets that reached a receiver again.
+    pub(crate) duplicates: u64,
+    pub(crate) limits: LimitSums,
+    pub(crate) longest_recovery: LongestRecovery,
 }
 
 /// Statistics of completion times, in memory that does not grow with the number of flows.
@@ -326,17 +332,21 @@ impl WebFlows {
 }
 
 impl FlowTotals {
-    /// Adds the counts of a flow's sender.
-    pub(crate) fn add_sender(&mut self, sender: &Sender) {
+    /// Adds the counts of a flow's sender until now.
+    pub(crate) fn add_sender(&mut self, sender: &Sender, now: Instant) {
         self.packets_sent += sender.packets_sent();
         self.retransmissions += sender.retransmissions;
         self.timeouts += sender.timeouts;
+        self.resent_bytes += sender.resent_bytes();
+        self.limits.add(&sender.limit_times(now));
+        self.longest_recovery = self.longest_recovery.max(sender.longest_recovery(now));
     }
 
     /// Adds the counts of a flow's receiver.
     pub(crate) fn add_receiver(&mut self, receiver: &Receiver) {
         self.payload_counted += receiver.payload_counted;
         self.completed += u64::from(receiver.completed().is_some());
+        self.duplicates += receiver.duplicates;
     }
 
     /// Adds the totals of another part.
@@ -346,6 +356,10 @@ impl FlowTotals {
         self.timeouts += other.timeouts;
         self.payload_counted += other.payload_counted;
         self.completed += other.completed;
+        self.resent_bytes += other.resent_bytes;
+        self.duplicates += other.duplicates;
+        self.limits.add(&other.limits);
+        self.longest_recovery = self.longest_recovery.max(other.longest_recovery);
     }
 }
 

@@ -92,6 +92,36 @@ fn an_on_off_source_offers_its_duty_cycle() {
     assert_eq!(summary.links[0].queue_packets.max, 0.0, "one packet at a time, even at the ends of periods");
 }
 
+/// Flows of one packet, alone on 10 Mbit/s and 20 ms each way, wait 40.064 ms for the answer to the SYN, and 41.232 ms for
+/// the acknowledgement, when the application has nothing more.
+#[test]
+fn limits_of_a_sources_flows_are_of_their_whole_lives() {
+    let mut n =
+        only(vec![web("newreno", &[0], 1e-3, constant(1460.0), 20_000.0)], link("l", 1e7, 0.02, 1 << 30).to_vec(), 2e4);
+    n.measure_s = [1e4, 1.1e4];
+    let (_, summary) = run(&n);
+    let limits = flows_of(&summary).limited_by.expect("flows");
+    assert_close(limits.handshake, 40.064 / (40.064 + 41.232), 1e-9);
+    assert_close(limits.handshake + limits.application, 1.0, 1e-9);
+    assert_eq!(flows_of(&summary).longest_recovery, None);
+}
+
+/// Lost packets of a source's flows are full packets that are sent again, mostly not in vain, and a recovery takes some RTTs.
+#[test]
+fn losses_of_a_sources_flows_are_counted() {
+    let source = web("sack", &[0], 20.0, constant(1460.0 * 50.0), 60.0);
+    let mut n = only(vec![source], link("l", 1e8, 0.02, 1 << 30).to_vec(), 60.0);
+    n.links[0].loss = 0.02;
+    let (_, summary) = run(&n);
+    let (flows, sent) = (flows_of(&summary), summary.traffic[0].packets_sent);
+    assert_eq!(flows.resent_bytes, 1500 * flows.retransmissions);
+    let lost = (flows.retransmissions - flows.spurious_retransmissions) as f64 / sent as f64;
+    assert_close(lost, 0.02, 0.05); // 1/√1200 = 3 %
+    let longest = flows.longest_recovery.expect("a recovery");
+    assert!(longest.rtts > 1.0 && longest.took_s > 0.04, "{longest:?}");
+    assert!(flows.limited_by.expect("flows").recovery > 0.0);
+}
+
 /// A flow alone takes a handshake, slow start and its packets. The link has 10 Mbit/s and 20 ms in each direction. The
 /// handshake takes twice 20 ms and 32 µs (40 bytes). Then follow rounds of ten, twenty and forty packets. A round
 /// starts with the first acknowledgement of the previous round: one packet (1.2 ms) and one RTT (40.032 ms) after that

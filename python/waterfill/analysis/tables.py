@@ -231,7 +231,7 @@ def _losses(
     )  # fmt: skip
 
 
-def _of_flow(key: str) -> Callable[[FlowSummary], Any]:
+def _of_flow(key: str) -> Callable[[Any], Any]:
     if key == "longest_recovery_rtts":
         return lambda flow: flow.longest_recovery and flow.longest_recovery.rtts
     return lambda flow: flow.get(key)
@@ -350,6 +350,8 @@ TRAFFIC: Sequence[Column[TrafficSummary]] = (
     Column("packets received", lambda source: source.packets_received, short="\nreceived"),
     Column("flows started", lambda source: source.flows_started, where="page"),
     Column("flows completed", lambda source: source.flows_completed, where="page"),
+    Column("limited by", lambda source: _largest(source.limited_by), optional=True),
+    *_losses(_of_flow, where="page"),
 )
 
 

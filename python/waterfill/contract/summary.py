@@ -148,8 +148,13 @@ class TrafficSummary(Record):
     flows_completed: int | None = None
     flows_open_max: int | None = None
     flow_completion_ms: Times | None = None
+    limited_by: LimitedBy | None = None
+    loss_rate: float | None = None
     retransmissions: int = 0
+    resent_bytes: int | None = None
+    spurious_retransmissions: int | None = None
     timeouts: int = 0
+    longest_recovery: LongestRecovery | None = None
 
 
 class EngineSummary(Record):

@@ -55,7 +55,8 @@ _FLOW_KEYS = (
 _TRAFFIC_KEYS = (
     "name", "kind", "protocol", "rate_bps", "goodput_bps", "packets_sent", "packets_received",
     "flows_started", "flows_completed", "flows_open_max", "flow_completion_ms",
-    "retransmissions", "timeouts",
+    "limited_by", "loss_rate", "retransmissions", "resent_bytes", "spurious_retransmissions",
+    "timeouts", "longest_recovery",
 )  # fmt: skip
 _TIMES_KEYS = ("count", "mean", "p50", "p90", "p95", "p99", "max")
 
@@ -325,8 +326,9 @@ def _flow(flow: CoreFlow, max_min_bps: float | None) -> FlowSummary:
     return FlowSummary.read(_in_order({**flow, **more}, _FLOW_KEYS))
 
 
-def loss_rate(flow: CoreFlow) -> float | None:
-    """Return the part of a flow's data packets that did not arrive, or None if it sent none.
+def loss_rate(flow: CoreFlow | TrafficSummary) -> float | None:
+    """Return the part of the data packets of a flow, or of a source's flows, that did not arrive,
+    or None if none were sent.
 
     A packet is lost when it was sent again and only one copy arrived.
     """
@@ -336,7 +338,8 @@ def loss_rate(flow: CoreFlow) -> float | None:
 
 
 def _traffic(source: TrafficSummary) -> TrafficSummary:
-    found = TrafficSummary.read(_in_order(source, _TRAFFIC_KEYS))
+    more = {} if source.resent_bytes is None else {"loss_rate": loss_rate(source)}
+    found = TrafficSummary.read(_in_order({**source, **more}, _TRAFFIC_KEYS))
     if found.flow_completion_ms is not None:
         found.flow_completion_ms = Times.read(_in_order(found.flow_completion_ms, _TIMES_KEYS))
     return found

@@ -80,7 +80,11 @@ def test_links(simulated, flowing):
 def test_traffic(simulated):
     cbr, web = simulated["traffic"]
     assert set(cbr) == required(summary.TrafficSummary)
-    assert set(web) == all_keys(summary.TrafficSummary)
+    # Added to results: the loss rate. Only where one happened: a recovery.
+    lacking = {"loss_rate", "longest_recovery"}
+    assert set(web) | lacking == all_keys(summary.TrafficSummary)
+    assert "loss_rate" not in web
+    assert set(web["limited_by"]) == required(summary.LimitedBy)
     assert set(web["flow_completion_ms"]) == required(summary.Times)
 
 

@@ -8,7 +8,7 @@ use super::event::Event;
 use super::{Part, Simulation};
 use crate::flow::{FlowSetup, HostAccess, Owner, ReceivingHost, SendingHost, receiving_host, sending_host};
 use crate::packet::{Cargo, Flags, Opening, Packet, Role, SackId};
-use crate::sender::{FlowIndex, SenderSpec};
+use crate::sender::{FlowIndex, SenderSpec, UNMEASURED};
 use crate::traffic::{CompletionTimes, FlowTotals, Traffic};
 
 impl Part {
@@ -98,7 +98,7 @@ impl Part {
         let mut sender = SenderSpec::new(&self.network, &web.flow, &web.law, FlowIndex { flow: number, index });
         (sender.to, sender.opens_from) = (first, f);
         (sender.base_rtt, sender.start) = (begin.base_rtt, self.now);
-        sender.measure = (Instant::NEVER, Instant::ZERO); // nobody reads their RTTs
+        sender.measure = UNMEASURED;
         sender.incarnation = before.map_or(0, |host| host.sender.spec.incarnation);
         let owner = Owner::Traffic(t);
         let setup = FlowSetup { owner, law: &web.law, spec: &web.flow, sender, from: f, counted, route };
@@ -177,7 +177,7 @@ impl Part {
     pub(super) fn finish_flow(&mut self, f: u32, t: u32) {
         let from = &mut self.senders[f as usize];
         let Some(web) = &mut self.traffic[t as usize].web else { return };
-        web.finished.add_sender(&from.sender);
+        web.finished.add_sender(&from.sender, self.now);
         self.finished.push(Started::of(from, t, self.now));
         web.open -= 1;
         if let Some(begin) = web.begin.get_mut(&from.route) {
@@ -270,8 +270,8 @@ impl Simulation {
         all
     }
 
-    /// Returns the totals of each traffic source's flows, both finished and open.
-    pub(super) fn flow_totals(&self) -> Vec<FlowTotals> {
+    /// Returns the totals of each traffic source's flows until now, both finished and open.
+    pub(super) fn flow_totals(&self, now: Instant) -> Vec<FlowTotals> {
         let mut totals = vec![FlowTotals::default(); self.network.traffic.len()];
         for part in &self.parts {
             for (total, traffic) in totals.iter_mut().zip(&part.traffic) {
@@ -279,7 +279,7 @@ impl Simulation {
             }
             for from in &part.senders {
                 if let Owner::Traffic(t) = from.owner {
-                    totals[t as usize].add_sender(&from.sender);
+                    totals[t as usize].add_sender(&from.sender, now);
                 }
             }
             for to in &part.receivers {

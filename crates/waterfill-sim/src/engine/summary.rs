@@ -11,6 +11,7 @@ use super::arrivals::{Arrival, completion_times, open_max};
 use super::record::place;
 use crate::application::Application;
 use crate::flow::{Owner, ReceivingHost, SendingHost};
+use crate::limits::LongestRecovery;
 use crate::traffic::{CompletionTimes, FlowTotals, Traffic};
 
 impl Simulation {
@@ -23,7 +24,7 @@ impl Simulation {
             self.flow_summary(&self.parts[here].senders[from], &self.parts[there].receivers[to], now)
         });
         let flows = flows.collect();
-        let totals = self.flow_totals();
+        let totals = self.flow_totals(now);
         let arrivals = self.all_arrivals();
         let traffic = totals.iter().enumerate().map(|(t, totals)| self.traffic_summary(t, totals, &arrivals, now));
         let traffic = traffic.collect();
@@ -85,8 +86,7 @@ impl Simulation {
             spurious_retransmissions: Some(receiver.duplicates.min(sender.retransmissions)),
             timeouts: sender.timeouts,
             limited_by: active_s.and_then(|_| sender.limited_by(until)),
-            longest_recovery: (recovery.rtts > 0.0)
-                .then(|| RecoverySummary { took_s: recovery.took.as_secs(), rtts: recovery.rtts }),
+            longest_recovery: recovery_summary(recovery),
             messages: sender.application().map(|application| message_summary(application, now)),
             playback: sender.application().and_then(|application| application.playback(now)),
             completed_s: receiver.completed().map(Instant::as_secs),
@@ -109,7 +109,11 @@ impl Simulation {
             flows_open_max: open_max(arrivals, t),
             flow_completion_ms: completion_summary(&completion_times(arrivals, t, counted)),
             retransmissions: totals.retransmissions,
+            resent_bytes: totals.resent_bytes,
+            spurious_retransmissions: totals.duplicates.min(totals.retransmissions),
             timeouts: totals.timeouts,
+            limited_by: totals.limits.shares(),
+            longest_recovery: recovery_summary(totals.longest_recovery),
         });
         TrafficSummary {
             name: spec.name.clone(),
@@ -129,6 +133,11 @@ fn message_summary(application: &Application, now: Instant) -> MessageSummary {
         completed: application.completed(),
         completion_ms: completion_summary(application.times()),
     }
+}
+
+/// Returns the longest recovery of one or several flows, or `None` if there was none.
+fn recovery_summary(longest: LongestRecovery) -> Option<RecoverySummary> {
+    (longest.rtts > 0.0).then(|| RecoverySummary { took_s: longest.took.as_secs(), rtts: longest.rtts })
 }
 
 fn completion_summary(times: &CompletionTimes) -> CompletionSummary {

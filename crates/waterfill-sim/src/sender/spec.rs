@@ -58,9 +58,12 @@ pub(crate) struct SenderSpec {
     pub(super) ect: Flags,
     pub(super) rto: RtoLimits,
     pub(crate) base_rtt: Duration,
-    /// Start and end of the summary's measurement window.
+    /// Start and end of the summary's measurement window; [`UNMEASURED`] for a flow whose RTTs nobody reads.
     pub(crate) measure: (Instant, Instant),
 }
+
+/// Window in which no RTT is measured. Limits then count in a flow's whole life.
+pub(crate) const UNMEASURED: (Instant, Instant) = (Instant::NEVER, Instant::ZERO);
 
 /// Returns a law's host with the use of ECN that a flow asks for. A law that needs each packet's mark uses ECN unless the
 /// scenario says otherwise; the others use it where the scenario says so.
