@@ -76,6 +76,37 @@ fn bbr_keeps_nine_tenths_under_one_percent_of_random_loss() {
     assert!(s.flows[0].goodput_bps.unwrap() > 0.9 * 1460.0 / 1500.0 * RATE_BPS, "{:?}", s.flows[0]);
 }
 
+/// Without loss, BBR version 3 fills the link, keeps less than half a BDP in the queue on average, measures RTT and bandwidth,
+/// and goes through its states: Startup and Drain once, ProbeBW's four, and ProbeRTT after 5 s (draft-ietf-ccwg-bbr §4.3).
+#[test]
+fn bbr3_alone_fills_the_link_and_passes_through_its_states() {
+    let (sim, s) = run(&identical_flows("bbr3", 1, 30.0, 4.0 * BDP_PACKETS, 0.0));
+    let l = &s.links[0];
+    assert!(l.utilization > 0.93 && l.drops == 0, "{l:?}"); // paced at 99 %, and ProbeRTT takes 0.25 of 5 s at half
+    assert!(
+        l.queue_packets.mean < 0.5 * BDP_PACKETS && l.queue_packets.max < 1.5 * BDP_PACKETS,
+        "{:?}",
+        l.queue_packets
+    );
+    let series = sim.series()[0];
+    let last = |name: &str| *column(series, name).last().unwrap();
+    assert!((last("bbr3_min_rtt") - 0.040_123).abs() < 1e-5, "{}", last("bbr3_min_rtt"));
+    assert!((last("bbr3_max_bw") * 12_000.0 / RATE_BPS - 1.0).abs() < 0.02, "{}", last("bbr3_max_bw"));
+    let (times, states) = (column(series, "time_s"), column(series, "bbr3_state"));
+    let seen = |state: f64| times.iter().zip(states).filter(move |(_, s)| **s == state).map(|(time, _)| *time);
+    assert!(seen(0.0).all(|time| time < 1.0) && seen(0.0).count() > 0, "Startup");
+    assert!((2..=5).all(|state| seen(f64::from(state)).count() > 0), "ProbeBW: {states:?}");
+    let probes: Vec<f64> = seen(6.0).collect();
+    assert!(probes.iter().all(|time| *time > 5.0) && probes.len() >= 4, "ProbeRTT: {probes:?}");
+}
+
+/// BBR version 3 keeps nine tenths of the rate under 1 % of random loss, which is below its LossThresh of 2 %.
+#[test]
+fn bbr3_keeps_nine_tenths_under_one_percent_of_random_loss() {
+    let (_, s) = run(&identical_flows("bbr3", 1, 30.0, 4.0 * BDP_PACKETS, 0.01));
+    assert!(s.flows[0].goodput_bps.unwrap() > 0.9 * 1460.0 / 1500.0 * RATE_BPS, "{:?}", s.flows[0]);
+}
+
 /// Westwood is faster than Reno under random loss, as in Fig. 14 of tcp-maxnet-2006.
 #[test]
 fn westwood_is_faster_than_reno_under_random_loss() {
