@@ -55,7 +55,7 @@ crate::params! {
     /// Parameters of Prague.
     pub struct Params {
         /// g: weight of a virtual RTT's share of marks in the estimate.
-        gain: f64 = 1.0 / 16.0, "draft §2.4.2; Linux";
+        gain: f64 = 1.0 / 16.0, "draft §2.3.2; Linux";
         /// Initial α; with 1, the first mark halves the window.
         alpha_initial: f64 = 1.0, "Linux";
         /// Smallest virtual RTT.
