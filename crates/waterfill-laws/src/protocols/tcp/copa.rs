@@ -41,28 +41,18 @@
 //! [`Params`].
 //!
 //! # Readings and deviations
-//! The paper leaves open:
-//! - An acknowledgement of n packets moves the window n times as far.
 //! - A window ends when a packet that was sent after its start is acknowledged. Its direction counts as kept for three RTTs when
 //!   the fourth window in succession has it.
 //! - A velocity above 1 ends as soon as the step changes its sign, as in mvfst, not at the end of the window: otherwise the
 //!   window swings between 10 and 200 packets on 50 Mbit/s and 40 ms, and a lone flow uses 32 % of the link.
 //! - v is at most δ·cwnd, so a window at most doubles in an RTT, and cwnd is at least two packets, both as in the authors'
 //!   program. Without the limit the window could fall below zero in one RTT.
-//! - The last four and five RTTs are four and five times srtt.
 //! - The queue is also nearly empty if it holds less than one of the flow's packets, `λ·d_q < 1`. A queue of a few packets is
 //!   empty or a tenth of its range only by chance; without this rule flows alone took each other for buffer-fillers, and four of
 //!   them kept 150 instead of 10 packets.
-//! - The window does not grow while the application limits it.
 //! - A loss halves 1/δ once per recovery. Nothing is said of timeouts: they are answered as in other TCPs.
-//! - RTTmin is of data, because a SYN lacks the transmission of a full packet at each hop. When it expires, the host raises
-//!   it slowly (`base_rtt_window`).
 //!
-//! Public implementations differ from the paper:
-//! - genericCC, the authors' program for measurements, also lowers the window to 0.7 at a high loss rate, and doubles v from
-//!   the second window on.
-//! - mvfst has no competitive mode, paces at 2·cwnd/srtt, takes d_q from the latest RTT unless it is told to use
-//!   RTTstanding, and doubles the window of slow start in one step.
+//! [Other readings](../../validation/law-readings.md#copa)
 //!
 //! # Validation
 //! On 50 Mbit/s and 40 ms 1, 2, 4, 8 and 16 flows keep 2.4, 4.9, 9.8, 18.5 and 35.3 packets in the queue: 2.2 to 2.5 for each,
