@@ -1,13 +1,26 @@
 //! Tests of `waterfilld events` with real connections.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread::spawn;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::probation::{Late, REASON};
 use super::upgrade::Pinned;
 use super::{Network, SERVER, WATERFILLD, number, run};
+
+/// A process that follows events, which ends when it is dropped.
+struct Follower(Child);
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
 
 /// Returns the events that the command prints now, as documents.
 fn events(pinned: &Pinned) -> Vec<Value> {
@@ -22,14 +35,16 @@ fn a_fallback_and_a_return_are_listed_with_their_evidence() {
     let daemon = pinned.daemon(&network, "");
     assert_eq!(events(&pinned), Vec::<Value>::new());
     let script = format!("exec {} {WATERFILLD} events --json --follow {}", pinned.inside, pinned.option);
-    let mut follower = Command::new("sh").args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    let mut follower = Follower(Command::new("sh").args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap());
+    let lines = BufReader::new(follower.0.stdout.take().unwrap()).lines();
+    let (sender, received) = channel();
+    spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
 
     let mut late = Late::start(network, daemon, 60, 8);
     let flow = late.wait(|flow| flow["mode"] == "priced");
-    let followed: Vec<Value> = lines.take(2).map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
-    follower.kill().unwrap();
-    follower.wait().unwrap();
+    let next = |_| received.recv_timeout(Duration::from_secs(5)).expect("an event in time");
+    let followed: Vec<Value> = (0..2).map(next).map(|line| serde_json::from_str(&line).unwrap()).collect();
+    drop(follower);
 
     let listed = events(&pinned);
     // The other end sends no data, so it has no events. Each reader converts the kernel's clock to that of the day.
