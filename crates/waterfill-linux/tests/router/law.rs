@@ -48,7 +48,7 @@ impl HostLaw {
                 r.dt_p,
                 r.t_0,
                 r.promise,
-            )
+            );
         };
         Self(link)
     }
