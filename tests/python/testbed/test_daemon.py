@@ -229,12 +229,12 @@ def test_two_daemons_of_a_role_do_not_fight(machine):
 
 
 def test_a_killed_daemon_takes_no_price_with_it(machine):
-    # 2000 packets are 220 s of this link's time, which an idle link forgets only that slowly.
+    # 2000 packets are 220 s of this link's time. They drive the price to p_max, T ln(x_max/x_min).
     first = machine.start(*ROUTER)
     fresh = machine.price_s()
     overload(machine)
     full = machine.price_s()
-    assert full > fresh + 20
+    assert fresh + 3 < full < 12.43
     first.kill()
     first.wait(PATIENCE_S)
     assert machine.price_s() > full / 2  # without anybody
