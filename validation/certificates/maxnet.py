@@ -246,8 +246,7 @@ class Source(SourceChecker):
         none = dict.fromkeys(("updated", "start_initial", "start_rate", "start_raised", "pacing"))
         kept = given(step, "weight", "packet")
         window = step.inputs["initial_window"]
-        first = {"window": window, "first_window": window}
-        after = {**zero, **none, **kept, **first, "base_rtt": 0, "start": _ASKING}
+        after = {**zero, **none, **kept, "window": window, "base_rtt": 0, "start": _ASKING}
         return Expected(after, self._limit(step))
 
     def _limit(self, step: Step) -> dict[str, object]:
@@ -302,12 +301,10 @@ class Source(SourceChecker):
             "start_rate": initial,
             "start_raised": None,
         }
-        found = Real(number(initial)) if initial is not None else rate
-        return {**after, **self._sent(step, largest(found, self._first(step, tau)), tau)}
-
-    def _first(self, step: Step, tau: int) -> Real:
-        """Return the first window per RTT, which MaxStart sends at least (a reading of §IV.B)."""
-        return Real(number(step.before["first_window"])).exact_times(8) / seconds(tau)
+        return {
+            **after,
+            **self._sent(step, Real(number(initial)) if initial is not None else rate, tau),
+        }
 
     def _sent(self, step: Step, rate: Real, tau: int) -> dict[str, object]:
         """Return the pacing rate and the window W = τ x, at least one packet per RTT (eq. 10)."""
@@ -356,8 +353,7 @@ class Source(SourceChecker):
             rate += (Real(price_rate) - initial) * part
             raised = step.time
         still = below(rate, price_rate)
-        sent = smallest(largest(rate, self._first(step, tau)), price_rate)
-        rising = {"start_rate": rate, "start_raised": raised, **self._sent(step, sent, tau)}
+        rising = {"start_rate": rate, "start_raised": raised, **self._sent(step, rate, tau)}
         over = {
             "start": _OVER,
             "start_initial": None,

@@ -176,7 +176,7 @@ struct maxnet_source {
 	__u32 mode;          /* enum maxnet_mode */
 	__u32 has_price;
 	__u32 price_max;     /* 2^-18 s: the highest price that the source applies */
-	__u32 first_window;  /* bytes: MaxStart sends at least this much per RTT, up to the price's rate */
+	__u32 reserved;
 };
 
 /* The receiving side of one connection; initialise with zeros. */
@@ -525,7 +525,7 @@ MAXNET_INLINE void maxnet_source_init(const struct maxnet_params *p, struct maxn
 	s->mode = MAXNET_ASKING;
 	s->has_price = 0;
 	s->price_max = fixed_price_code(fixed_price(p->x_min, p->x_max, p->t));
-	s->first_window = window_bytes < 0xffffffff ? (__u32)window_bytes : 0xffffffff;
+	s->reserved = 0;
 }
 
 /* Sets the base RTT; returns whether it changed. */
@@ -542,14 +542,6 @@ MAXNET_INLINE int maxnet_set_base_rtt(const struct maxnet_params *p, struct maxn
 	return 1;
 }
 
-/* Returns MaxStart's rate, or the first window per RTT if that is more. */
-MAXNET_INLINE __u64 maxnet_rising_rate(const struct maxnet_source *s)
-{
-	__u64 first = (__u64)s->first_window * 8000000 / s->base_rtt; /* 32 + 23 bits */
-
-	return s->start_rate > first ? s->start_rate : first;
-}
-
 /* Takes a start rate. [maxnet-2007:IV.B] */
 MAXNET_INLINE void maxnet_start(const struct maxnet_params *p, struct maxnet_source *s, __u32 code)
 {
@@ -562,14 +554,13 @@ MAXNET_INLINE void maxnet_start(const struct maxnet_params *p, struct maxnet_sou
 	s->start_rate = fixed_exp(p->x_max, (__u64)code << FIXED_EXTRA_BITS);
 	s->start_initial = s->start_rate;
 	s->mode = MAXNET_RISING;
-	maxnet_set_rate(s, maxnet_rising_rate(s));
+	maxnet_set_rate(s, s->start_rate);
 }
 
 /* Returns the rate to use: MaxStart's while it is below the price's. [maxnet-2007:IV.B] */
 MAXNET_INLINE __u64 maxnet_start_or_price_rate(struct maxnet_source *s, __u64 price_rate, __u64 now)
 {
 	__u64 dt = maxnet_since(s->raised, now);
-	__u64 rate;
 
 	if (s->mode != MAXNET_RISING)
 		return price_rate;
@@ -578,10 +569,8 @@ MAXNET_INLINE __u64 maxnet_start_or_price_rate(struct maxnet_source *s, __u64 pr
 		s->start_rate += maxnet_start_rise(price_rate - s->start_initial, dt, s->base_rtt);
 		s->raised = now;
 	}
-	if (s->start_rate < price_rate) {
-		rate = maxnet_rising_rate(s);
-		return rate < price_rate ? rate : price_rate;
-	}
+	if (s->start_rate < price_rate)
+		return s->start_rate;
 	s->mode = MAXNET_PRICED;
 	return price_rate;
 }
@@ -635,15 +624,14 @@ MAXNET_INLINE void maxnet_ack(const struct maxnet_params *p, struct maxnet_sourc
 /* Takes a new base RTT without an echo: compensates xi and sets the window. */
 MAXNET_INLINE void maxnet_base_rtt(const struct maxnet_params *p, struct maxnet_source *s, __u32 base_rtt_us)
 {
-	__u64 rate, rising;
+	__u64 rate = s->start_rate;
 
 	if (!maxnet_set_base_rtt(p, s, base_rtt_us))
 		return;
-	rate = rising = maxnet_rising_rate(s);
 	if (s->has_price) {
 		rate = maxnet_rate(s->demand_max, s->xi, maxnet_gain(s->price, p->alpha, s->base_rtt));
-		if (s->mode == MAXNET_RISING && rising < rate)
-			rate = rising;
+		if (s->mode == MAXNET_RISING && s->start_rate < rate)
+			rate = s->start_rate;
 	} else if (s->mode != MAXNET_RISING) {
 		return; /* the law does not set the window yet */
 	}

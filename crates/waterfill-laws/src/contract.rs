@@ -482,7 +482,7 @@ const STATES: &[(&str, &str, &str, &str)] = &[
         "maxnet",
         "capacity price_min price_max price price_code arrived arrival_rate promised next_update",
         "rtt average last start_rate",
-        "base_rtt gain zero rate_min weight packet first_window price xi updated price_rate window pacing \
+        "base_rtt gain zero rate_min weight packet price xi updated price_rate window pacing \
          start start_initial start_rate start_raised",
     ),
     (

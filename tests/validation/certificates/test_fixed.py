@@ -22,7 +22,7 @@ CALLS = 2000
 # Calls of hosts, and the fields that `ack` sets in a source and `receive` in a receiver. The other
 # laws set all fields but these.
 HOST_CALLS = 4000
-KEPT = frozenset(("packet", "demand_max", "price_max", "first_window", "reserved"))
+KEPT = frozenset(("packet", "demand_max", "price_max", "reserved"))
 SETS = {
     "jetmax": {
         "ack": {"rate", "target", "offer", "doubted_since", "joined", "counted_after", "packet"}

@@ -50,7 +50,7 @@ LAYOUTS: Mapping[str, Layout] = {
         *((name, "Q") for name in ("window", "rate", "demand_max", "start_rate", "start_initial")),
         ("xi", "q"),
         *((name, "Q") for name in ("xi_speed", "updated", "raised")),
-        *layout("", "xi_low price base_rtt packet mode has_price price_max first_window"),
+        *layout("", "xi_low price base_rtt packet mode has_price price_max reserved"),
     ),
     "receiver": layout("average last", "rtt start has_price reserved"),
 }
@@ -236,14 +236,9 @@ def new_rtt(p: State, s: State) -> None:
     """Update the rate and the window for a new base RTT that comes without an echo."""
     if s["has_price"]:
         rate = price_rate(p, s, s["xi"], s["price"])
-        send(s, min(rising_rate(s), rate) if s["mode"] == _RISING else rate)
+        send(s, min(s["start_rate"], rate) if s["mode"] == _RISING else rate)
     elif s["mode"] == _RISING:
-        send(s, rising_rate(s))
-
-
-def rising_rate(s: State) -> int:
-    """Return MaxStart's rate, at least the first window per RTT (a reading of §IV.B)."""
-    return int(max(s["start_rate"], s["first_window"] * 8_000_000 // s["base_rtt"]))
+        send(s, s["start_rate"])
 
 
 def acknowledged(p: State, s: State, tau: int, field: int) -> None:
@@ -257,7 +252,7 @@ def acknowledged(p: State, s: State, tau: int, field: int) -> None:
             s["mode"] = _RISING if code else _PRICED
             if code:
                 s["start_rate"] = s["start_initial"] = exp_down(p["x_max"], code << 16)
-                send(s, rising_rate(s))
+                send(s, s["start_rate"])
     elif code and not (s["has_price"] and since(s["updated"], now) < p["dt_min"]):
         priced(p, s, now, min(code, s["price_max"]))
 
@@ -305,7 +300,7 @@ def rising(s: State, rate: int, now: int) -> int:
         s["start_rate"] += delta * dt // (2 * tau) + 1 if dt < 2 * tau else delta
         s["raised"] = now
     if s["start_rate"] < rate:
-        return min(rising_rate(s), rate)
+        return int(s["start_rate"])
     s["mode"] = _PRICED
     return rate
 

@@ -27,8 +27,6 @@ pub struct Source {
     /// Time of the last update of ξ; `None` before the first price.
     pub(super) updated: Option<Instant>,
     pub(super) start: Start,
-    /// First window of a connection: MaxStart sends at least this volume per RTT, up to the price's rate.
-    first_window: Volume,
     /// Rate x that the price gives.
     pub(super) price_rate: Rate,
     pub(super) window: Volume,
@@ -119,14 +117,13 @@ impl Source {
         let base_rtt = self.path.base_rtt;
         if let Start::Rising { initial, rate, raised } = &mut self.start {
             let dt = now.since(*raised.get_or_insert(now));
-            let first = self.first_window / base_rtt;
             // Check the end first: if the price's rate is below the initial one, Δ is negative and MaxStart would not end.
             if *rate < self.price_rate && dt >= base_rtt / STEPS_PER_RTT {
                 *rate += start_rise(self.price_rate - *initial, dt, base_rtt);
                 *raised = Some(now);
             }
             if *rate < self.price_rate {
-                return rate.max(first).min(self.price_rate);
+                return *rate;
             }
             self.start = Start::Over;
         }
@@ -155,7 +152,6 @@ impl crate::protocol::Source<MaxNet> for Source {
             xi: 0.0,
             updated: None,
             start: Start::Asking,
-            first_window: connection.initial_window,
             price_rate: Rate::ZERO,
             window: connection.initial_window,
             pacing: None,
@@ -177,7 +173,7 @@ impl crate::protocol::Source<MaxNet> for Source {
                     }
                     let initial = start_rate(real(code), self.x_max);
                     self.start = Start::Rising { initial, rate: initial, raised: None };
-                    self.set_rate(initial.max(self.first_window / ack.base_rtt));
+                    self.set_rate(initial);
                 }
             }
             Field::Price(0) => {} // no router on the path, or no price yet
@@ -211,7 +207,7 @@ impl crate::protocol::Source<MaxNet> for Source {
     fn state(&self, fields: &mut StateFields) {
         let (path, (mode, initial, rate, raised)) = (&self.path, self.start.parts());
         crate::state_of!(fields, path: base_rtt, gain, zero, rate_min);
-        crate::state_of!(fields, self: weight, packet, first_window, price, xi, updated, price_rate, window, pacing);
+        crate::state_of!(fields, self: weight, packet, price, xi, updated, price_rate, window, pacing);
         fields.put("start", &mode);
         fields.put("start_initial", &initial);
         fields.put("start_rate", &rate);

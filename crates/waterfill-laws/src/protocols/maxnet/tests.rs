@@ -393,26 +393,6 @@ fn ack(now_ms: u64, kind: PacketKind, echo: Field) -> Ack<Echo> {
     }
 }
 
-/// `[maxnet-2007:IV.B]` A source that is granted nothing sends its first window per RTT, 15 kB in 160 ms, until MaxStart
-/// has passed that rate; it sends less if the price allows less.
-#[test]
-fn without_a_grant_the_first_window_is_sent_per_rtt() {
-    let first = 15e3 * 8.0 / 0.16;
-    for (allowed, expected) in [(1e9, [first, first, 0.25e9]), (first / 2.0, [first, first / 2.0, first / 2.0])] {
-        let mut source = Source::new(&Params::default(), &connection());
-        let price = quantise(0.4 * (1e15_f64 / allowed).ln());
-        source.on_ack(&ack(160, PacketKind::Syn, Field::StartRate(CODE_MAX)));
-        let mut rates = vec![source.limit().pacing.unwrap().as_bps()];
-        for now_ms in [320, 400] {
-            source.on_ack(&ack(now_ms, PacketKind::Data, Field::Price(price)));
-            rates.push(source.limit().pacing.unwrap().as_bps());
-        }
-        for (rate, expected) in rates.into_iter().zip(expected) {
-            close(rate, expected, 1e-4); // a code of the price
-        }
-    }
-}
-
 /// `[maxnet-2007:IV.B]` MaxStart begins at the granted rate and reaches the price's rate two RTTs later.
 #[test]
 fn maxstart_rises_for_two_rtts() {

@@ -504,22 +504,6 @@ fn a_source_applies_prices_up_to_p_max() {
     assert_ne!(after(quantise(8.2))[1], xi);
 }
 
-/// A source that is granted nothing sends its first window per RTT, up to the price's rate.
-#[test]
-fn without_a_grant_the_first_window_is_sent_per_rtt() {
-    let first = 15e3 * 8.0 / 0.16;
-    for (allowed, expected) in [(1e9, [first, first, 0.25e9]), (first / 2.0, [first, first / 2.0, first / 2.0])] {
-        let mut source = Fixed::new(&Params::default(), &connection());
-        let price = quantise(0.4 * (1e15_f64 / allowed).ln());
-        for ((now, field), expected) in
-            [(160_000, FLAG | CODE_MAX), (320_000, price), (400_000, price)].into_iter().zip(expected)
-        {
-            source.ack(now, 160_000, Some(field));
-            near(source.limit().rate as f64, expected, 1e-4 * expected, "rate");
-        }
-    }
-}
-
 /// A data packet receives the higher price, even if it asks for a start rate. With promises, the first SYN of an
 /// interval reserves the spare capacity.
 #[test]
