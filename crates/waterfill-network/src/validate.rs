@@ -186,6 +186,13 @@ impl Network {
                 let known: Vec<_> = Validation::NAMES.iter().map(|(_, name)| *name).collect();
                 return Err(format!("{at}.window_validation: must be one of {}, got {name:?}", known.join(", ")));
             }
+            let by_pauses = matches!(name.as_str(), "rfc5681" | "rfc2861");
+            if by_pauses && flow.recovery.as_deref() == Some("quic") {
+                return Err(format!(
+                    "{at}.window_validation: {name:?} has no effect, because recovery = \"quic\" reports no pauses; write \
+                     \"rfc7661\" or \"off\", or remove it"
+                ));
+            }
         }
         if let Some(window_s) = flow.base_rtt_window_s {
             time(&format!("{at}.base_rtt_window"), window_s)?;

@@ -508,3 +508,20 @@ fn uses_of_ecn() {
         "flow.f.ecn_feedback: not allowed with recovery = \"quic\", whose acknowledgements count marks"
     );
 }
+
+/// QUIC's sender reports no pauses, on which two of the rules act.
+#[test]
+fn rules_for_pauses_need_a_recovery_that_reports_them() {
+    let with = |rule: &str| {
+        refused("cubic", |n| {
+            n.flows[0].recovery = Some("quic".into());
+            n.flows[0].window_validation = Some(rule.into());
+            n.flows[0].base_rtt_window_s = Some(-1.0); // the next key, for which all others are refused
+        })
+    };
+    assert!(with("rfc2861").starts_with("flow.f.window_validation: \"rfc2861\" has no effect"), "{}", with("rfc2861"));
+    assert!(with("rfc5681").starts_with("flow.f.window_validation: \"rfc5681\" has no effect"));
+    for allowed in ["rfc7661", "off"] {
+        assert!(!with(allowed).contains("window_validation"));
+    }
+}
