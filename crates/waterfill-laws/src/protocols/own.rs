@@ -548,7 +548,7 @@ impl protocol::Source<Own> for Source {
             self.record.on_timeout();
         }
         match &mut self.law {
-            Some(_) if event == Event::Idle => {} // told once, by `on_idle_restart`
+            Some(_) if event == Event::Idle => {} // reported once, by `on_idle_restart`
             Some(law) => law.on_event(now, event),
             None if event == Event::SynsLost => self.window = self.record.packet,
             None => {}

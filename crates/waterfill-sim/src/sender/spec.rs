@@ -1,4 +1,4 @@
-//! What a sender is told when it is made: the sizes of its packets, its host and its times.
+//! Specification of a sender: the sizes of its packets, its host and its times.
 
 use std::num::NonZeroU16;
 
