@@ -274,7 +274,7 @@ def figures(result: Result, allocated: Allocation, link: str) -> Figures:
         ),
         transfers=transfers.overall(result.transfers) if result.network.has_transfers else None,
         flows=flows,
-        hosts=hosts.figures(result.summary.flows),
+        hosts=hosts.of_run(result.summary),
     )
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from waterfill.contract.record import Record
-from waterfill.contract.summary import FlowSummary, FlowWarning, LimitedBy, Summary
+from waterfill.contract.summary import (
+    FlowSummary,
+    FlowWarning,
+    LimitedBy,
+    Summary,
+    TrafficSummary,
+)
 
 # Flows that are named for each kind of warning.
 _MAX_NAMED = 3
@@ -28,27 +34,43 @@ class HostFigures(Record):
     stalled_s: float | None = None
 
 
-def figures(flows: Sequence[FlowSummary]) -> HostFigures:
-    """Return the figures of one or more flows.
+def of_run(summary: Summary) -> HostFigures | None:
+    """Return the figures of a run's flows, those of traffic sources included, or None without any.
 
-    `limited_by` is the mean over the flows that have it, `loss_rate` that over all packets. Times
+    A traffic source is one entry in the mean of `limited_by`. It has no RTTs and no messages.
+    """
+    sources = sources_of_flows(summary)
+    return figures(summary.flows, sources) if summary.flows or sources else None
+
+
+def sources_of_flows(summary: Summary) -> list[TrafficSummary]:
+    """Return the traffic sources of a run that start flows."""
+    return [source for source in summary.traffic if source.flows_started is not None]
+
+
+def figures(flows: Sequence[FlowSummary], sources: Sequence[TrafficSummary] = ()) -> HostFigures:
+    """Return the figures of flows and of sources of flows, at least one.
+
+    `limited_by` is the mean over the entries that have it, `loss_rate` that over all packets. Times
     and `longest_recovery_rtts` are those of the slowest flow, the others sums.
     """
-    sent = sum(flow.packets_sent * flow.count for flow in flows)
-    lost = sum(flow.packets_sent * (flow.loss_rate or 0.0) * flow.count for flow in flows)
+    entries: list[tuple[FlowSummary | TrafficSummary, int]] = [(one, one.count) for one in flows]
+    entries += [(source, 1) for source in sources]
+    sent = sum(one.packets_sent * count for one, count in entries)
+    lost = sum(one.packets_sent * (one.loss_rate or 0.0) * count for one, count in entries)
     p99s = [p99 for flow in flows if (p99 := flow.rtt_ms.p99) is not None]
-    longest = [flow.longest_recovery.rtts for flow in flows if flow.longest_recovery]
+    longest = [one.longest_recovery.rtts for one, _ in entries if one.longest_recovery]
     messages = [flow.messages for flow in flows if flow.messages is not None]
     p50s = [p50 for one in messages if (p50 := one.completion_ms.p50) is not None]
     slowest = [p99 for one in messages if (p99 := one.completion_ms.p99) is not None]
     return HostFigures(
-        limited_by=limited_by(flows),
+        limited_by=limited_by([one for one, _ in entries]),
         rtt_p99_ms=max(p99s, default=None),
         loss_rate=lost / sent if sent else None,
-        retransmissions=sum(flow.retransmissions * flow.count for flow in flows),
-        resent_bytes=sum((flow.resent_bytes or 0) * flow.count for flow in flows),
-        spurious_retransmissions=sum(flow.spurious_retransmissions or 0 for flow in flows),
-        timeouts=sum(flow.timeouts * flow.count for flow in flows),
+        retransmissions=sum(one.retransmissions * count for one, count in entries),
+        resent_bytes=sum((one.resent_bytes or 0) * count for one, count in entries),
+        spurious_retransmissions=sum(one.spurious_retransmissions or 0 for one, _ in entries),
+        timeouts=sum(one.timeouts * count for one, count in entries),
         longest_recovery_rtts=max(longest, default=None),
         messages_completed=sum(one.completed for one in messages) if messages else None,
         message_p50_ms=max(p50s, default=None),
@@ -57,9 +79,9 @@ def figures(flows: Sequence[FlowSummary]) -> HostFigures:
     )
 
 
-def limited_by(flows: Sequence[FlowSummary]) -> LimitedBy | None:
-    """Return the mean share of each limit over the flows that have them, or None without one."""
-    known = [flow.limited_by for flow in flows if flow.limited_by is not None]
+def limited_by(entries: Sequence[FlowSummary | TrafficSummary]) -> LimitedBy | None:
+    """Return the mean share of each limit over the entries that have them, or None without one."""
+    known = [one.limited_by for one in entries if one.limited_by is not None]
     if not known:
         return None
     return LimitedBy.read({key: sum(one[key] for one in known) / len(known) for key in known[0]})

@@ -247,7 +247,7 @@ _MESSAGES: Sequence[Column[Hosts]] = (
 )  # fmt: skip
 LOSSES: Sequence[Column[Hosts]] = _losses(lambda key: lambda row: row[1][key])
 LIMITS: Sequence[Column[Hosts]] = (
-    Column("RTT p99", lambda row: row[1].rtt_p99_ms, "ms", form=".1f", seconds=1e-3),
+    Column("RTT p99", lambda row: row[1].rtt_p99_ms, "ms", form=".1f", optional=True, seconds=1e-3),
     Column("limited by", lambda row: _largest(row[1].limited_by), optional=True),
     *LOSSES,
     *_MESSAGES,

@@ -287,7 +287,7 @@ def compare(runs: Mapping[str, ComparedRun]) -> list[Table | Text]:
             parts.append(Text(f"{name}: {model.decimated(run.decimated)}", style="yellow"))
     rows = [(name, run.compare) for name, run in runs.items()]
     parts.append(printed(model.RUNS, rows, tight=True))
-    costs = [(name, hosts.figures(run.flows)) for name, run in runs.items() if run.flows]
+    costs = [(name, found) for name, run in runs.items() if (found := hosts.of_run(run))]
     if costs:
         parts += [Text(), printed([_hosts("protocol"), *model.LIMITS], costs, tight=True)]
     for name, run in runs.items():
@@ -303,7 +303,8 @@ def compare(runs: Mapping[str, ComparedRun]) -> list[Table | Text]:
         f"settle: settling time, from a flow's start or a change of its share until its rate (mean "
         f"over {_time(mine.average_s)}) stays within 5 % of the share; slowest flow.",
         "start: start-up time, SYN to half the fair share (median, slowest flow).",
-        "RTT p99, limited by: of the window, slowest flow and mean over flows; losses: whole run.",
+        "RTT p99, limited by: of the window, slowest flow and mean over flows (of traffic: whole "
+        "run); losses: whole run.",
         "–: never, or no samples.",
     )
     return [*parts, *map(Text, (*notes, *model.names(runs)))]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from waterfill.analysis import hosts
+from waterfill.analysis import hosts, transfers
 from waterfill.contract.summary import LimitedBy, Summary
 from waterfill.errors import InputError, nearest, shown
 from waterfill.runs.result import Result, percentile
@@ -50,8 +50,22 @@ def _took_ms(summary: Summary) -> list[float]:
     )
 
 
-def _mean(values: list[float]) -> float | None:
+def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
+
+
+def _completions(took_ms: Sequence[float]) -> Row:
+    """Return the columns of completion times, from the times of all completed flows in order."""
+    return {
+        "completed": float(len(took_ms)),
+        "completion_mean_ms": _mean(took_ms),
+        "completion_p50_ms": percentile(took_ms, 50),
+        "completion_p99_ms": percentile(took_ms, 99),
+    }
+
+
+def _completion(name: str, summary: Summary) -> float | None:
+    return _completions(_took_ms(summary))[name]
 
 
 def _links(summary: Summary, name: str) -> list[float]:
@@ -64,15 +78,23 @@ def _queues(summary: Summary, kind: str) -> list[float]:
 
 
 def _limited(limit: str, summary: Summary) -> float | None:
-    found = hosts.limited_by(summary.flows)
+    found = hosts.limited_by([*summary.flows, *hosts.sources_of_flows(summary)])
     return None if found is None else float(found[limit])
 
 
 def _of_hosts(name: str, summary: Summary) -> float | None:
-    found = hosts.figures(summary.flows)[name]
+    run = hosts.of_run(summary)
+    found = None if run is None else run[name]
     return None if found is None else float(found)
 
 
+_OF_RECOVERY = {
+    "retransmissions": "retransmissions of all flows, those of traffic included",
+    "timeouts": "time-outs of all flows, those of traffic included",
+    "loss_rate": "packets that did not arrive, of all flows",
+    "resent_bytes": "bytes sent again, all flows",
+    "spurious_retransmissions": "retransmissions of packets that had arrived, all flows",
+}
 _OF_APPLICATIONS = {
     "messages_completed": "messages of applications that have arrived, all flows",
     "message_p50_ms": "completion time of messages, p50, slowest flow",
@@ -100,20 +122,13 @@ COLUMNS: Mapping[str, tuple[str, Callable[[Summary], float | None]]] = {
     "queue_max_bytes": ("largest queue of all links",
                         lambda s: max(_queues(s, "max"), default=None)),
     "drops": ("drops on all links", lambda s: math.fsum(_links(s, "drops"))),
-    "retransmissions": ("retransmissions of all flows",
-                        lambda s: math.fsum(_of_flows("retransmissions")(s))),
-    "timeouts": ("time-outs of all flows", lambda s: math.fsum(_of_flows("timeouts")(s))),
-    "loss_rate": ("packets that did not arrive, of all flows",
-                  lambda s: hosts.figures(s.flows).loss_rate),
-    "resent_bytes": ("bytes sent again, all flows", lambda s: hosts.figures(s.flows).resent_bytes),
-    "spurious_retransmissions": ("retransmissions of packets that had arrived, all flows",
-                                 lambda s: hosts.figures(s.flows).spurious_retransmissions),
-    **{f"limited_{limit}": (f"share of time limited by {limit}, mean over flows",
+    **{name: (doc, partial(_of_hosts, name)) for name, doc in _OF_RECOVERY.items()},
+    **{f"limited_{limit}": (f"share of time limited by {limit}, mean over flows and sources",
                             partial(_limited, limit)) for limit in LimitedBy.__annotations__},
-    "completed": ("completed flows", lambda s: float(len(_took_ms(s)))),
-    "completion_mean_ms": ("completion time, mean", lambda s: _mean(_took_ms(s))),
-    "completion_p50_ms": ("completion time, p50", lambda s: percentile(_took_ms(s), 50)),
-    "completion_p99_ms": ("completion time, p99", lambda s: percentile(_took_ms(s), 99)),
+    "completed": ("completed flows, those of traffic included", partial(_completion, "completed")),
+    "completion_mean_ms": ("completion time, mean", partial(_completion, "completion_mean_ms")),
+    "completion_p50_ms": ("completion time, p50", partial(_completion, "completion_p50_ms")),
+    "completion_p99_ms": ("completion time, p99", partial(_completion, "completion_p99_ms")),
     **{name: (doc, partial(_of_hosts, name)) for name, doc in _OF_APPLICATIONS.items()},
 }  # fmt: skip
 """Columns computed from a run's summary, with their meanings and functions."""
@@ -211,6 +226,8 @@ def row(result: Result, extra: Mapping[str, str]) -> Row:
     """
     summary = result.summary
     found: Row = {name: function(summary) for name, (_, function) in COLUMNS.items()}
+    if hosts.sources_of_flows(summary):
+        found |= _completions(transfers.completed_ms(result.transfers))
     if any(not path for path in extra.values()):
         swings = _swings(result)
         found |= {name: swings[name] for name, path in extra.items() if not path}

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 import waterfill
+from waterfill.analysis import hosts
 from waterfill.analysis import tables as model
 from waterfill.cli import tables
+from waterfill.runs.result import percentile
 from waterfill.sweeps import measure
 from waterfill.sweeps.table import Estimate, Group, shown
 
@@ -164,6 +166,45 @@ def test_a_sweep_has_columns_of_limits_and_losses():
     found = {name: value(summary) for name, (_, value) in measure.COLUMNS.items()}
     assert found["limited_window"] == pytest.approx(1 - found["limited_handshake"])
     assert found["loss_rate"] == found["resent_bytes"] == found["spurious_retransmissions"] == 0
+
+
+def with_pages(*, long: bool):
+    """A run of short flows that arrive by chance, with a long flow or alone."""
+    scenario = one("cubic", link={"buffer": "20 packets"})
+    if not long:
+        scenario = waterfill.Scenario("pages", duration="10 s", protocol="cubic")
+        scenario = scenario.link("l", "a", "b", "20 Mbit/s", "20 ms", buffer="20 packets")
+    return scenario.traffic("web", "a", "b", name="pages", arrival_rate="40 /s").run()
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_figures_of_hosts_include_the_flows_of_traffic(long):
+    result = with_pages(long=long)
+    (pages,), flows = result.summary.traffic, result.summary.flows
+    found = hosts.of_run(result.summary)
+    assert pages.timeouts > 0
+    assert pages.retransmissions > 100
+    everyone = [pages, *flows]
+    assert found.timeouts == sum(one.timeouts for one in everyone)
+    assert found.resent_bytes == sum(one.resent_bytes for one in everyone)
+    lost = sum(one.loss_rate * one.packets_sent for one in everyone)
+    assert found.loss_rate == pytest.approx(lost / sum(one.packets_sent for one in everyone))
+    shares = [one.limited_by.recovery for one in everyone]
+    assert found.limited_by.recovery == pytest.approx(sum(shares) / len(shares))
+    assert (found.rtt_p99_ms is None) is not long
+    columns = measure.row(result, {})
+    assert columns["timeouts"] == found.timeouts
+    assert columns["limited_recovery"] == found.limited_by.recovery
+    assert columns["completed"] == pages.flows_completed
+    took_s = sorted(filter(None, result.transfers["completion_s"].to_pylist()))
+    assert columns["completion_p99_ms"] == 1e3 * percentile(took_s, 99)
+
+
+def test_a_run_without_flows_has_no_figures_of_hosts():
+    scenario = waterfill.Scenario("noise", duration="1 s").link("l", "a", "b", "5 Mbit/s", "1 ms")
+    result = scenario.traffic("cbr", "a", "b", rate="1 Mbit/s").run()
+    assert hosts.of_run(result.summary) is None
+    assert measure.row(result, {})["loss_rate"] is None
 
 
 def test_a_sweep_shows_losses_where_there_are_any():
