@@ -5,11 +5,13 @@
 - `constant rate`: for 90 % of the time the flow waited for its next packet's time, its pacing rate
   changed by less than 1 %, and it got less than 80 % of its share, while no link of its path was
   used to 80 %. Such a rate does not follow the path.
+- `classic ECN`: a flow that treats marks as those of L4S (RFC 9330) shares a single queue that
+  marks as RFC 3168 says. It lowers its window less than the other flows after the same marks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from waterfill.contract.summary import CoreFlow, CoreSummary, FlowWarning
@@ -24,6 +26,11 @@ _SPURIOUS = 0.5
 _PACED = 0.9
 _PART = 0.8
 _CONSTANT = 0.01
+# Disciplines that mark all flows by the standards of RFC 3168. Those with a queue per flow protect
+# the other flows, `dualpi2` has a queue for L4S, and `mark_at` is a step for laws like DCTCP.
+_CLASSIC_MARKING = ("red", "choke", "codel", "pie")
+L4S = frozenset({"prague"})
+"""Built-in laws that lower their window by the share of marks and expect an L4S queue."""
 
 
 def warnings_of(
@@ -31,18 +38,32 @@ def warnings_of(
     core: CoreSummary,
     shares_bps: Sequence[float | None],
     series: Callable[[], Columns],
+    l4s: Collection[str] = L4S,
 ) -> list[FlowWarning]:
     """Return the warnings of a run, in the order of its flows.
 
     `shares_bps` are the flows' max-min shares; `series` returns the columns of the flows' series,
-    and is called only if a rate may be constant.
+    and is called only if a rate may be constant. `l4s` are the protocols that expect L4S queues.
     """
     used = [link.utilization for link in core.links]
+    unlike = {
+        i: link.queue.kind
+        for i, (link, measured) in enumerate(zip(network.links, core.links, strict=True))
+        if link.queue.kind in _CLASSIC_MARKING and measured.marks
+    }
     paths = {spec.name: spec.forward for spec in network.flows}
     found: list[FlowWarning] = []
     columns: Columns | None = None
     for i, (flow, share_bps) in enumerate(zip(core.flows, shares_bps, strict=True)):
         found += [FlowWarning(flow=flow.name, kind=kind, text=text) for kind, text in _hosts(flow)]
+        if flow.protocol in l4s:
+            for link in (link for link in paths[flow.group] if link in unlike):
+                text = (
+                    f"{flow.protocol} expects L4S marks, but {unlike[link]} marks on "
+                    f"{core.links[link].name} as RFC 3168 says, so other flows get too little; use "
+                    "dualpi2"
+                )
+                found.append(FlowWarning(flow=flow.name, kind="classic ECN", text=text))
         busiest = max((used[link] for link in paths[flow.group]), default=0.0)
         if share_bps and flow.rate_bps is not None and _is_idle(flow, share_bps, busiest):
             columns = columns or series()

@@ -168,7 +168,11 @@ class Engine(Backend, Generic[Simulation]):
             laws=laws.summaries(job.laws) if job.laws else None,
         )
         if found := anomalies.warnings_of(
-            job.network, core, shares_bps, lambda: simulation.series("flows")
+            job.network,
+            core,
+            shares_bps,
+            lambda: simulation.series("flows"),
+            anomalies.L4S | {name for name, law in job.laws.items() if law.ecn == "l4s"},
         ):
             summary.warnings = found
         if step_check is not None:

@@ -146,6 +146,35 @@ def test_a_recovery_of_many_rtts_is_warned_of():
     assert f"{flow.longest_recovery.rtts:.0f} RTTs" in warning.text
 
 
+def prague_next_to_cubic(queue: str, *, laws=None, protocol="prague"):
+    scenario = waterfill.Scenario("l4s", duration="20 s", measure=["5 s", "20 s"])
+    scenario = scenario.link("l", "a", "b", "20 Mbit/s", "10 ms", buffer="200 packets", queue=queue)
+    scenario = scenario.flow("p", "a", "b", protocol=protocol, ecn=True)
+    return scenario.flow("c", "a", "b", protocol="cubic", ecn=True).run(laws=laws or {}).summary
+
+
+@pytest.mark.parametrize("queue", ["codel", "pie", "red"])
+def test_prague_in_a_classic_queue_is_warned_of(queue):
+    """CUBIC gets a fraction of the rate, and the table says why."""
+    summary = prague_next_to_cubic(queue)
+    prague, cubic = summary.flows
+    assert prague.rate_bps > 3 * cubic.rate_bps
+    (warning,) = [one for one in summary.warnings if one.kind == "classic ECN"]
+    assert warning.flow == "p"
+    assert f"{queue} marks on l as RFC 3168 says" in warning.text
+
+
+@pytest.mark.parametrize("queue", ["dualpi2", "fq_codel"])
+def test_prague_in_an_l4s_queue_or_apart_is_not_warned_of(queue):
+    assert "classic ECN" not in [one.kind for one in prague_next_to_cubic(queue).warnings or ()]
+
+
+def test_an_own_law_for_l4s_in_a_classic_queue_is_warned_of():
+    laws = {"mine": waterfill.PythonLaw(source=Timer, paced=True, ecn="l4s")}
+    warnings = prague_next_to_cubic("codel", laws=laws, protocol="mine").warnings
+    assert "mine expects L4S marks" in next(w for w in warnings if w.kind == "classic ECN").text
+
+
 def test_a_constant_queue_has_its_mean_as_p99():
     """A window of 400 packets on a path of 166 holds 233 packets in the queue."""
     scenario = one("window", link={"buffer": "1000 packets"}).params("window", packets=400)

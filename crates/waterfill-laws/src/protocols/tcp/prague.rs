@@ -34,7 +34,7 @@
 //! - Independence of the RTT begins `rtt_transition` RTTs after slow start, as in Linux: short flows start fast.
 //! - α stays at its initial value until the first mark, as in Linux: the first mark halves the window.
 //! - The draft's fall-back to classic ECN, when a queue marks as RFC 3168 does, is not built: Prague then takes less
-//!   notice of a mark than its neighbours.
+//!   notice of a mark than its neighbours. A run [warns](../results.md#warnings) of it.
 //!
 //! # Validation
 //! Against CUBIC in a `dualpi2` queue, over RTTs and rates: `l4s` of the simulator, and
