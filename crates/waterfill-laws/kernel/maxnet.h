@@ -93,6 +93,8 @@
  *
  *   addition          function                why
  *   ----------------  ----------------------  -----------------------------------------------------------------------
+ *   first window      maxnet_start()          a router grants nothing after a dt_p with a burst: MaxStart then sends the
+ *                                             first window (RFC 6928) per RTT, otherwise at least a packet
  *   smallest tau      maxnet_host_tau()       a price is up to dt_p = 1 ms old, so no control loop is faster
  *   pairs             maxnet_host_tau()       with less than a packet per RTT the next echo comes with the next packet,
  *                                             or with the one after that: tau is twice the time of two packets, in
@@ -176,7 +178,7 @@ struct maxnet_source {
 	__u32 mode;          /* enum maxnet_mode */
 	__u32 has_price;
 	__u32 price_max;     /* 2^-18 s: the highest price that the source applies */
-	__u32 reserved;
+	__u32 rising_window; /* bytes: on a host, MaxStart sends at least this much per RTT, up to the price's rate */
 };
 
 /* The receiving side of one connection; initialise with zeros. */
@@ -525,7 +527,7 @@ MAXNET_INLINE void maxnet_source_init(const struct maxnet_params *p, struct maxn
 	s->mode = MAXNET_ASKING;
 	s->has_price = 0;
 	s->price_max = fixed_price_code(fixed_price(p->x_min, p->x_max, p->t));
-	s->reserved = 0;
+	s->rising_window = p->bare ? 0 : packet_bytes;
 }
 
 /* Sets the base RTT; returns whether it changed. */
@@ -542,7 +544,19 @@ MAXNET_INLINE int maxnet_set_base_rtt(const struct maxnet_params *p, struct maxn
 	return 1;
 }
 
-/* Takes a start rate. [maxnet-2007:IV.B] */
+/* Returns MaxStart's rate, or on a host `rising_window` per RTT if that is more. */
+MAXNET_INLINE __u64 maxnet_rising_rate(const struct maxnet_source *s)
+{
+	__u64 least = (__u64)s->rising_window * 8000000 / s->base_rtt; /* 32 + 23 bits */
+
+	if (least > s->demand_max)
+		least = s->demand_max;
+	return s->start_rate > least ? s->start_rate : least;
+}
+
+/* Takes a start rate. A host that is granted less than a packet per RTT sends its first window (RFC 6928) per RTT,
+ * because a router grants nothing after a dt_p with a burst. [maxnet-2007:IV.B]
+ */
 MAXNET_INLINE void maxnet_start(const struct maxnet_params *p, struct maxnet_source *s, __u32 code)
 {
 	if (s->mode != MAXNET_ASKING)
@@ -554,13 +568,16 @@ MAXNET_INLINE void maxnet_start(const struct maxnet_params *p, struct maxnet_sou
 	s->start_rate = fixed_exp(p->x_max, (__u64)code << FIXED_EXTRA_BITS);
 	s->start_initial = s->start_rate;
 	s->mode = MAXNET_RISING;
-	maxnet_set_rate(s, s->start_rate);
+	if (!p->bare && maxnet_window(s->start_rate, s->base_rtt) < s->packet)
+		s->rising_window = s->window < 0xffffffff ? (__u32)s->window : 0xffffffff;
+	maxnet_set_rate(s, maxnet_rising_rate(s));
 }
 
 /* Returns the rate to use: MaxStart's while it is below the price's. [maxnet-2007:IV.B] */
 MAXNET_INLINE __u64 maxnet_start_or_price_rate(struct maxnet_source *s, __u64 price_rate, __u64 now)
 {
 	__u64 dt = maxnet_since(s->raised, now);
+	__u64 rate;
 
 	if (s->mode != MAXNET_RISING)
 		return price_rate;
@@ -569,8 +586,9 @@ MAXNET_INLINE __u64 maxnet_start_or_price_rate(struct maxnet_source *s, __u64 pr
 		s->start_rate += maxnet_start_rise(price_rate - s->start_initial, dt, s->base_rtt);
 		s->raised = now;
 	}
-	if (s->start_rate < price_rate)
-		return s->start_rate;
+	rate = maxnet_rising_rate(s);
+	if (rate < price_rate)
+		return rate;
 	s->mode = MAXNET_PRICED;
 	return price_rate;
 }
@@ -624,14 +642,15 @@ MAXNET_INLINE void maxnet_ack(const struct maxnet_params *p, struct maxnet_sourc
 /* Takes a new base RTT without an echo: compensates xi and sets the window. */
 MAXNET_INLINE void maxnet_base_rtt(const struct maxnet_params *p, struct maxnet_source *s, __u32 base_rtt_us)
 {
-	__u64 rate = s->start_rate;
+	__u64 rate, rising;
 
 	if (!maxnet_set_base_rtt(p, s, base_rtt_us))
 		return;
+	rate = rising = maxnet_rising_rate(s);
 	if (s->has_price) {
 		rate = maxnet_rate(s->demand_max, s->xi, maxnet_gain(s->price, p->alpha, s->base_rtt));
-		if (s->mode == MAXNET_RISING && s->start_rate < rate)
-			rate = s->start_rate;
+		if (s->mode == MAXNET_RISING && rising < rate)
+			rate = rising;
 	} else if (s->mode != MAXNET_RISING) {
 		return; /* the law does not set the window yet */
 	}
@@ -645,7 +664,8 @@ MAXNET_INLINE void maxnet_base_rtt(const struct maxnet_params *p, struct maxnet_
 #define MAXNET_HOST_TAU_MAX_US 500000
 
 /* Returns the RTT of the law's control loop, tau, in us; 0: not known. It is the path's RTT, or twice the time of two
- * packets if that is longer, and changes in factors of two.
+ * packets if that is longer, and changes in factors of two. MaxStart sends packets in every RTT, and a longer tau would
+ * lower its rate, which would lengthen tau again.
  */
 MAXNET_INLINE __u32 maxnet_host_tau(const struct maxnet_source *s, __u32 base_rtt_us)
 {
@@ -657,10 +677,10 @@ MAXNET_INLINE __u32 maxnet_host_tau(const struct maxnet_source *s, __u32 base_rt
 		return 0;
 	if (rtt < MAXNET_HOST_TAU_MIN_US)
 		rtt = MAXNET_HOST_TAU_MIN_US;
-	if (!s->rate || tau <= rtt)
+	if (!s->rate || s->mode == MAXNET_RISING)
+		return rtt;
+	if (tau <= rtt)
 		tau = rtt;
-	if (!s->rate)
-		return tau;
 	pair = 2ull * s->packet * 8000000 / s->rate; /* us */
 	if (pair > MAXNET_HOST_TAU_MAX_US)
 		pair = MAXNET_HOST_TAU_MAX_US;
@@ -861,6 +881,7 @@ FIXED_INLINE void law_reduce(struct law_source *s, __u32 shift)
 		law->start_rate = law->rate; /* MaxStart continues from here */
 	if (law->start_initial > law->start_rate)
 		law->start_initial = law->start_rate; /* and Delta is not negative */
+	law->rising_window -= law->rising_window >> shift;
 	law->window = maxnet_window(law->rate, law->base_rtt);
 }
 

@@ -50,7 +50,7 @@ LAYOUTS: Mapping[str, Layout] = {
         *((name, "Q") for name in ("window", "rate", "demand_max", "start_rate", "start_initial")),
         ("xi", "q"),
         *((name, "Q") for name in ("xi_speed", "updated", "raised")),
-        *layout("", "xi_low price base_rtt packet mode has_price price_max reserved"),
+        *layout("", "xi_low price base_rtt packet mode has_price price_max rising_window"),
     ),
     "receiver": layout("average last", "rtt start has_price reserved"),
 }
@@ -186,7 +186,7 @@ def loop_rtt(s: State, base_rtt: int) -> int:
     if not base_rtt:
         return 0
     rtt = max(base_rtt, _TAU_MIN_US)
-    if not s["rate"]:
+    if not s["rate"] or s["mode"] == _RISING:
         return rtt
     tau = max(s["base_rtt"], rtt)
     pair = min(2 * s["packet"] * 8_000_000 // s["rate"], _PAIR_MAX_US)
@@ -236,9 +236,17 @@ def new_rtt(p: State, s: State) -> None:
     """Update the rate and the window for a new base RTT that comes without an echo."""
     if s["has_price"]:
         rate = price_rate(p, s, s["xi"], s["price"])
-        send(s, min(s["start_rate"], rate) if s["mode"] == _RISING else rate)
+        send(s, min(rising_rate(s), rate) if s["mode"] == _RISING else rate)
     elif s["mode"] == _RISING:
-        send(s, s["start_rate"])
+        send(s, rising_rate(s))
+
+
+def rising_rate(s: State) -> int:
+    """Return MaxStart's rate, or `rising_window` per RTT if that is more, at most x_max (a host's
+    addition).
+    """
+    least = s["rising_window"] * 8_000_000 // s["base_rtt"]
+    return int(max(s["start_rate"], min(least, s["demand_max"])))
 
 
 def acknowledged(p: State, s: State, tau: int, field: int) -> None:
@@ -251,8 +259,11 @@ def acknowledged(p: State, s: State, tau: int, field: int) -> None:
         if s["mode"] == _ASKING:
             s["mode"] = _RISING if code else _PRICED
             if code:
-                s["start_rate"] = s["start_initial"] = exp_down(p["x_max"], code << 16)
-                send(s, s["start_rate"])
+                granted = s["start_rate"] = s["start_initial"] = exp_down(p["x_max"], code << 16)
+                # Less than a packet per RTT: the first window instead.
+                if granted * s["base_rtt"] // 1_000_000 // 8 < s["packet"]:
+                    s["rising_window"] = min(s["window"], 0xFFFFFFFF)
+                send(s, rising_rate(s))
     elif code and not (s["has_price"] and since(s["updated"], now) < p["dt_min"]):
         priced(p, s, now, min(code, s["price_max"]))
 
@@ -299,8 +310,8 @@ def rising(s: State, rate: int, now: int) -> int:
         delta = rate - s["start_initial"]
         s["start_rate"] += delta * dt // (2 * tau) + 1 if dt < 2 * tau else delta
         s["raised"] = now
-    if s["start_rate"] < rate:
-        return int(s["start_rate"])
+    if rising_rate(s) < rate:
+        return rising_rate(s)
     s["mode"] = _PRICED
     return rate
 

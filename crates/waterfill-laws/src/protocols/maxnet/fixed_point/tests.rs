@@ -504,6 +504,44 @@ fn a_source_applies_prices_up_to_p_max() {
     assert_ne!(after(quantise(8.2))[1], xi);
 }
 
+/// On a host, a source that is granted less than a packet per RTT sends its first window per RTT, up to the price's rate
+/// and to x_max. MaxStart ends where this reaches the price's rate. The bare law sends what it was granted.
+#[test]
+fn a_host_without_a_grant_sends_its_first_window_per_rtt() {
+    let first = 15e3 * 8.0 / 0.16;
+    let host = Params::default();
+    let small = Params { x_max: Rate::from_bps(0.1e6), ..Params::default() };
+    let bare = Params { arithmetic: Arithmetic::Kernel, ..Params::default() };
+    let nothing = FLAG | CODE_MAX;
+    let granted = |bps: f64| FLAG | ((1e15 / bps).ln() * f64::from(1 << 18)) as u32;
+    for (params, grant, price_rate, expected, rising) in [
+        (&host, nothing, 1e9, [first, first], true),
+        (&host, nothing, first / 2.0, [first, first / 2.0], false),
+        (&host, granted(60e3), 1e9, [first, first], true),
+        (&host, granted(80e3), 1e9, [80e3, 80e3], true),
+        (&small, nothing, 0.1e6, [0.1e6, 0.1e6], false),
+        (&bare, nothing, 1e9, [12.0, 12.0], true),
+    ] {
+        let mut source = Fixed::new(params, &connection());
+        let price = quantise(0.4 * (params.x_max.as_bps() / price_rate).ln()).max(1);
+        for ((now, field), expected) in [(160_000, grant), (320_000, price)].into_iter().zip(expected) {
+            source.ack(now, 160_000, Some(field));
+            near(source.limit().rate as f64, expected, 0.03 * expected, "rate");
+        }
+        assert_eq!(source.limit().steady == 0, rising, "{grant} {price_rate}");
+    }
+}
+
+/// While MaxStart rises, τ is the path's RTT even at less than a packet per RTT.
+#[test]
+fn a_rising_host_keeps_the_path_s_rtt() {
+    let mut source = Fixed::new(&Params::default(), &connection());
+    source.ack(500_000, 500_000, Some(FLAG | CODE_MAX));
+    MaxNet::law().reduce(&mut source.state, 8);
+    source.ack(510_000, 10_000, None);
+    assert_eq!(source.tau(), 10_000);
+}
+
 /// A data packet receives the higher price, even if it asks for a start rate. With promises, the first SYN of an
 /// interval reserves the spare capacity.
 #[test]
