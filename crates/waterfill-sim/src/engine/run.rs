@@ -308,6 +308,16 @@ impl Part {
     /// Hands a packet to its addressee.
     fn arrive(&mut self, packet: &Packet) {
         match packet.role {
+            Role::Data => self.receive(packet),
+            Role::Ack => self.receive_ack(packet),
+            _ => self.arrive_other(packet),
+        }
+    }
+
+    /// Hands a packet to its addressee. Apart from the two usual roles: a jump table of all would cost each packet more.
+    #[inline(never)]
+    fn arrive_other(&mut self, packet: &Packet) {
+        match packet.role {
             Role::Traffic => {
                 self.ledger.delivered += 1;
                 self.traffic[packet.to as usize].receive(self.now, packet.bytes);
