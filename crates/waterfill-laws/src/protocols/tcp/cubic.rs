@@ -186,6 +186,8 @@ pub struct Cubic {
 }
 
 impl Cubic {
+    /// Begins a stage.
+    #[cold] // once per loss, and its cube root would take registers from every acknowledgement
     fn begin(&mut self, cwnd: f64, now: Instant) -> Stage {
         if self.w_max == 0.0 {
             self.cwnd_prior = cwnd; // §4.10
@@ -240,13 +242,15 @@ impl TcpLaw for Cubic {
     }
 
     fn avoid(&mut self, window: &mut Window, ack: &Ack<()>, acked: f64) {
-        let mut stage = self.stage.unwrap_or_else(|| self.begin(window.cwnd, ack.now));
+        if self.stage.is_none() {
+            self.stage = Some(self.begin(window.cwnd, ack.now));
+        }
+        let Some(stage) = &mut self.stage else { return };
         let Params { aggressiveness, reno_friendly, catch_up, first_growth, .. } = self.params;
         let minimum = if self.unbounded { window.cwnd + first_growth * acked } else { 0.0 };
         let t = ack.now.since(stage.epoch).as_secs();
         let alpha = if catch_up && stage.w_est >= self.cwnd_prior { 1.0 } else { self.alpha };
         stage.w_est = w_est(stage.w_est, alpha, acked, window.cwnd);
-        self.stage = Some(stage);
         window.cwnd = if reno_friendly && w_cubic(aggressiveness, t, stage.k, self.w_max) < stage.w_est {
             stage.w_est.max(window.cwnd)
         } else {
