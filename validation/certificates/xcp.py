@@ -6,6 +6,7 @@ The draft-falk-xcp-spec has `cp`, `cn` and `residue`. Rates are bit/s, so φ/d a
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -52,6 +53,7 @@ _QUEUE_INTERVAL_MIN = 2 * 10**9  # 2 ms
 _SYN = 0
 _LOSS, _TIMEOUT = 0, 1
 _ACCESS = 0
+_NO_LIMIT = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,7 @@ class Router(PartChecker):
             picoseconds(params["max_interval"]),
         )
         self.first = picoseconds(params["first_interval"])
+        self.residues = bool(params["residues"])
         self.paired = family.named and params["shuffle"] == "paired"
         self.counts_all = family.named or params["counts"] == "all"
         self.lowered = ("left_x", "lowered_x") if family.scaled else ()
@@ -312,8 +315,8 @@ class Router(PartChecker):
             "gain_local": over(shuffled, b["local_x"]),
             "loss_all": loss / b["volume"],
             "loss_local": over(shuffled, b["local_volume"]),
-            "residue_gain": shuffled + gain,
-            "residue_loss": shuffled + loss,
+            "residue_gain": shuffled + gain if self.residues else _NO_LIMIT,
+            "residue_loss": shuffled + loss if self.residues else _NO_LIMIT,
         }
         return after
 

@@ -10,6 +10,7 @@ from validation.readings.grid import Change, Grid
 
 CROSSING, ALONE = "aecp-2010/crossing", "aecp-2010/no-crossing"
 RTTS, MULTI = "aecp-2010/rtts", "aecp-2010/multi-bottleneck"
+CONVERGENCE = "aecp-2010/convergence-and-stability"
 
 # The congestion-controlled flows of each experiment, and its traffic.
 FLOWS: Mapping[str, Sequence[str]] = {
@@ -45,6 +46,17 @@ def access(rate: str) -> tuple[Change, ...]:
 def aecp(*values: str) -> tuple[Change, ...]:
     """Return the changes that set AECP's parameters in AECP's runs."""
     return (Change(tuple(f"params.aecp.{value}" for value in values), run="aecp"),)
+
+
+def vcp(gamma: str) -> tuple[Change, ...]:
+    """Return the changes that set the utilization at which VCP aims."""
+    return (Change((f"params.vcp.gamma={gamma}",), run="vcp"),)
+
+
+def first_factor(value: str) -> tuple[Change, ...]:
+    """Return the changes that set a router's first pre-allocation rate factor."""
+    sets = (f"params.aecp.r_0={value}",)
+    return (Change(sets, run="aecp"), Change(sets, experiment=CONVERGENCE))
 
 
 def buffer(length: str) -> tuple[Change, ...]:
@@ -143,6 +155,22 @@ GRIDS = (
         adopted={"web": "on-off"},
         errata=("A11",),
         seeds=1,
+    ),
+    Grid(
+        name="aecp-vcp-target",
+        question="§6: VCP's settings are not given; which utilization γ does it aim at?",
+        experiments=(CROSSING, ALONE, RTTS, MULTI),
+        axes={"gamma": {"0.98": vcp("0.98"), "1": vcp("1")}},
+        adopted={"gamma": "1"},
+        errata=("A13",),
+    ),
+    Grid(
+        name="aecp-first-factor",
+        question="§3, §5: r(0) is not given; Theorem 2 has the cases r(0) = x_0 and r(0) = C.",
+        experiments=(CROSSING, ALONE, RTTS, MULTI, CONVERGENCE),
+        axes={"r(0)": {"x_0": first_factor("x_0"), "C": first_factor("capacity")}},
+        adopted={"r(0)": "x_0"},
+        errata=("A12", "A14"),
     ),
     Grid(
         name="aecp-buffer",

@@ -25,6 +25,14 @@ def _params(**values: str) -> tuple[Change, ...]:
     return (Change(tuple(f"params.ixcp.{k}={v}" for k, v in values.items()), run="ixcp*"),)
 
 
+def _residues(value: str) -> tuple[Change, ...]:
+    """Return the changes that limit what a router allocates, in every law of the paper, or do
+    not.
+    """
+    laws = ("ixcp", "xcp", "pxcp")
+    return tuple(Change((f"params.{law}.residues={value}",), run=f"{law}*") for law in laws)
+
+
 def _five_hops(to_1: int, to_2: int, to_3: int) -> tuple[Change, ...]:
     """Return the change that sets Fig. 4's numbers of flows to links 1 to 3, and the resulting link
     rates.
@@ -39,21 +47,26 @@ def _five_hops(to_1: int, to_2: int, to_3: int) -> tuple[Change, ...]:
     return (Change(sets, experiment="ixcp-2007/five-hops"),)
 
 
-_NAMING = {
-    "claim": {
-        "full-link": _params(claim="full-link"),
-        "least-feedback": _params(claim="least-feedback"),
-    },
-    "shuffle": {"paired": _params(shuffle="paired"), "draft": _params(shuffle="draft")},
+CLAIM = {
+    "full-link": _params(claim="full-link"),
+    "least-feedback": _params(claim="least-feedback"),
 }
+# Without residues every packet gets what it is due, so gains and losses are paired anyway.
+SHUFFLE = {
+    "no residues": (*_params(shuffle="draft"), *_residues("false")),
+    "draft": (*_params(shuffle="draft"), *_residues("true")),
+    "paired": (*_params(shuffle="paired"), *_residues("true")),
+}
+_NAMING = {"claim": CLAIM, "shuffle": SHUFFLE}
+_ADOPTED = {"claim": "least-feedback", "shuffle": "no residues"}
 
 GRIDS = (
     Grid(
         name="ixcp-letter",
-        question="§3: when does a router name its link, and how does it shuffle?",
+        question="§1, §2.1, §3: when does a router name its link, and what limits its feedback?",
         experiments=tuple(_FLOWS),
         axes=_NAMING,
-        adopted={"claim": "least-feedback", "shuffle": "draft"},
+        adopted=_ADOPTED,
         errata=("I4", "I5", "I6", "I8"),
     ),
     # The paper starts flows "at time t = 0" and gives every link 20 ms; 0.32 s is four RTTs of
@@ -70,14 +83,16 @@ GRIDS = (
                 "random, unequal RTTs": _every_flow(start_jitter="0.32 s", rtt_jitter="4 ms"),
             },
         },
-        adopted={"claim": "least-feedback", "shuffle": "draft", "starts": "together"},
+        adopted={**_ADOPTED, "starts": "together"},
         errata=("I4", "I5", "I6", "I8"),
     ),
     Grid(
         name="ixcp-seeds",
-        question="§4: does the literal reading of §3 depend on the draw of random starts?",
+        question="§4: do the readings depend on the draw of random starts?",
         experiments=tuple(_FLOWS),
         axes={
+            "claim": CLAIM,
+            "shuffle": {name: SHUFFLE[name] for name in ("no residues", "draft")},
             "starts": {
                 "together": (),
                 **{
@@ -87,9 +102,9 @@ GRIDS = (
                     )
                     for seed in (1, 2, 3)
                 },
-            }
+            },
         },
-        adopted={"starts": "together"},
+        adopted={**_ADOPTED, "starts": "together"},
         errata=("I4",),
     ),
     # Fig. 4 is lost. §4.2 has all rates, and the flows to links 5 (thirty) and 4 (twenty).
@@ -106,7 +121,7 @@ GRIDS = (
                 "forty each": _five_hops(40, 40, 40),
             },
         },
-        adopted={"claim": "least-feedback", "shuffle": "draft", "flows": "ten each"},
+        adopted={**_ADOPTED, "flows": "ten each"},
         errata=("I7", "I8"),
     ),
 )

@@ -70,17 +70,20 @@ def reproduce(
         for place, sample in enumerate(listed)
         for name, scenario in sample.items()
     }
+    by_path = {experiment.path: experiment for experiment in chosen}
+    places = {key: by_path[key[0]].backend(key[2]) for key in wanted}
     results: dict[_Key, Result] = {
         key: kept
         for key, scenario in wanted.items()
-        if cached and (kept := cache.lookup(scenario, "sim")) is not None
+        if cached and (kept := cache.lookup(scenario, places[key])) is not None
     }
-    by_path = {experiment.path: experiment for experiment in chosen}
     titles = {
         title(by_path[key[0]], key[2], scenario.seed if len(samples[key[0]]) > 1 else None): key
         for key, scenario in wanted.items()
     }
-    first = _equal({key: wanted[key] for key in titles.values() if key not in results})
+    first = _equal(
+        {key: (places[key], wanted[key]) for key in titles.values() if key not in results}
+    )
     missing = {label: wanted[key] for label, key in titles.items() if key in first}
     if planned is not None:
         planned({label: titles[label][0] for label in missing}, len(results))
@@ -109,7 +112,7 @@ def reproduce(
         if "interrupted_at_s" in result.summary:
             return
         if cached:
-            cache.store(missing[label], "sim", result)
+            cache.store(missing[label], places[titles[label]], result)
         same = first[titles[label]]
         results.update(dict.fromkeys(same, result))
         # Judging and drawing do not look for Ctrl-C, which may end them at once.
@@ -117,16 +120,19 @@ def reproduce(
             finish([by_path[path] for path in dict.fromkeys(key[0] for key in same)])
 
     finish(chosen)
-    run_each(_longest_first(missing), progress=progress, done=keep)
+    on = {label: places[titles[label]] for label in missing}
+    run_each(_longest_first(missing), on, progress=progress, done=keep)
     found.interrupted = len(found.claims) < len(chosen)
     return found
 
 
-def _equal(wanted: Mapping[_Key, Scenario]) -> dict[_Key, list[_Key]]:
-    """Group runs with equal scenarios under the first of them, so that each scenario runs once."""
-    equal: dict[str, list[_Key]] = {}
-    for key, scenario in wanted.items():
-        equal.setdefault(scenario.to_toml(), []).append(key)
+def _equal(wanted: Mapping[_Key, tuple[str, Scenario]]) -> dict[_Key, list[_Key]]:
+    """Group runs of equal scenarios on the same backend under the first of them, so that each runs
+    once.
+    """
+    equal: dict[tuple[str, str], list[_Key]] = {}
+    for key, (place, scenario) in wanted.items():
+        equal.setdefault((place, scenario.to_toml()), []).append(key)
     return {keys[0]: keys for keys in equal.values()}
 
 

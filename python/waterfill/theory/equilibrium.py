@@ -50,15 +50,17 @@ _ACK_CONVERGED = 1e-9
 
 
 class Gains(NamedTuple):
-    """XCP's gains α and γ, without a unit."""
+    """XCP's gains α and γ, without a unit; whether routers have the draft's residues."""
 
     alpha: float
     gamma: float
+    residues: bool = True
 
     @classmethod
     def of(cls, values: params.Values) -> Gains:
         """Return the gains read from the registry's values."""
-        return cls(params.number(values, "alpha"), params.number(values, "gamma"))
+        alpha, gamma = (params.number(values, name) for name in ("alpha", "gamma"))
+        return cls(alpha, gamma, values["residues"] is True)
 
 
 class FlowClass(NamedTuple):
@@ -148,7 +150,7 @@ def solve(
     where the demand limits it: 1 unless given, as if a link downstream limited it; the registry's
     source states at least `IDLE_STATES`. Raises ValueError if the sweeps do not converge.
     """
-    rules = _Rules(gains, protocol, residue)
+    rules = _Rules(gains, protocol, residue and gains.residues)
     links = _links(capacity_bps, classes, other_bps or [0.0] * len(capacity_bps), stated)
     limits = [math.inf] * len(links)
     kept = [1.0] * len(links)
@@ -366,7 +368,7 @@ def responses(network: Network, gains: Gains, protocol: str) -> list[Response | 
     and losses shrink. Losses are proportional to rates, so a flow takes up x/y of φ.
     """
     point, links = _of_network(network, gains, protocol, True)
-    rules = _Rules(gains, protocol, True)
+    rules = _Rules(gains, protocol, gains.residues)
     classes = classes_of(network)
     found: list[Response | None] = []
     for index, link in enumerate(links):

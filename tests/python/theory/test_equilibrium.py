@@ -94,6 +94,13 @@ def test_flows_bottlenecked_upstream_leave_more():
     # Without the residue step both sides are alike.
     alike = solve(capacity, classes, XCP, residue=False)
     assert alike.rates_bps[3] == pytest.approx(alike.rates_bps[1])
+    assert solve(capacity, classes, XCP._replace(residues=False)) == alike
+
+
+def test_gains_read_whether_routers_have_residues():
+    values = {"alpha": 0.3, "gamma": 0.2, "residues": False}
+    assert Gains.of(values) == Gains(0.3, 0.2, residues=False)
+    assert Gains.of({**values, "residues": True}).residues
 
 
 def test_the_residue_step_by_hand():

@@ -30,6 +30,7 @@ An experiment of several runs names them, and its figures and claims say which t
     [[run]]                          # a single run
     name = "small buffer"
     scenario = "other.toml"          # default scenario.toml
+    on = "fluid"                     # default sim
     set = ["link.l.buffer=100 packets"]
 
     [short]                          # what `make test` runs: these overrides, these grid points

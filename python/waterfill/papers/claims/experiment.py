@@ -40,6 +40,10 @@ class Experiment:
             run.name: load_scenario(self.folder / run.scenario, [*run.set, *sets]) for run in chosen
         }
 
+    def backend(self, run: str) -> str:
+        """Return the backend of a run."""
+        return {each.name: each.on for each in (*self.short_runs, *self.runs)}[run]
+
     def samples(self, short: bool = False, seed: int | None = None) -> list[dict[str, Scenario]]:
         """Load the scenarios of the experiment's runs once per seed, or once for a short version.
 

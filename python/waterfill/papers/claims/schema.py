@@ -62,10 +62,11 @@ class Figure(_Table):
 
 
 class ExperimentRun(_Table):
-    """One [[run]]: a scenario file of the experiment's folder, with overrides."""
+    """One [[run]]: a scenario file of the experiment's folder, with overrides, and its backend."""
 
     name: _Text
     scenario: _Text = "scenario.toml"
+    on: Literal["sim", "fluid"] = "sim"
     set: list[str] = []
 
 

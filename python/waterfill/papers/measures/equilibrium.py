@@ -82,6 +82,21 @@ def group_spread(result: Result, *, group: str) -> float | None:
     return None if rates is None else float(rates.std() / rates.mean())
 
 
+def max_min_error(result: Result) -> float | None:
+    """Return the largest |rate − max-min share| / share among the flows active in the summary."""
+    pairs = [(flow.rate_bps, flow.max_min_bps) for flow in result.summary.flows]
+    errors = [abs(rate / share - 1) for rate, share in pairs if rate is not None and share]
+    return max(errors, default=None)
+
+
+def least_utilization(result: Result) -> float | None:
+    """Return the smallest utilization among the links that the scenario names."""
+    return min(
+        (float(link.utilization) for link in result.summary.links if ":rev" not in link.name),
+        default=None,
+    )
+
+
 def rate_variation(
     result: Result, *, flow: str, start_s: float, stop_s: float, average_s: float
 ) -> float | None:

@@ -58,6 +58,8 @@ SINGLE = by_name(
     Measure(equilibrium.rate_over_rest, "ratio"),
     Measure(equilibrium.group_share, "ratio"),
     Measure(equilibrium.group_error, "ratio"),
+    Measure(equilibrium.max_min_error, "ratio"),
+    Measure(equilibrium.least_utilization, "ratio"),
     Measure(equilibrium.group_spread, "ratio"),
     Measure(equilibrium.rate_variation, "ratio"),
     Measure(equilibrium.rest_time, "s"),

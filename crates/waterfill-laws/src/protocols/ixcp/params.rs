@@ -47,6 +47,7 @@ impl Params {
             feedback_at: self.feedback_at,
             first_window: self.first_window,
             halve_on_loss: self.halve_on_loss,
+            residues: self.residues,
             min_interval: self.min_interval,
             max_interval: self.max_interval,
             first_interval: self.first_interval,

@@ -14,7 +14,7 @@
 //! - `d`    d = Σ(rtt·X) / ΣX, the mean over flows
 //! - `x`    X = rtt·s/cwnd, the time between two packets of a flow
 //! - `residue` a packet gets min(C_p·X, gains left) − min(C_n·s, losses left). If an earlier router gave less, that stays,
-//!   and the difference counts as an allocated loss
+//!   and the difference counts as an allocated loss (draft-falk; not with `residues = false`)
 //! - `cwnd` cwnd ← max{cwnd + feedback, s} with every acknowledgement
 //!
 //! # Symbols
@@ -46,9 +46,14 @@
 //! [`Params`]: α, β, γ as in ixcp-2007 §2.1; intervals as in the authors' simulator.
 //!
 //! # Readings and deviations
-//! - Katabi's fields are the default. The arithmetic is the draft's, with changes of throughput and residues, under both
-//!   headers. Δcwnd = Δthroughput·rtt makes them equivalent: katabi-2002's p_i = ξ_p·rtt²·s/cwnd is C_p·X·rtt, and its
+//! - Katabi's fields are the default. The arithmetic is the draft's, with changes of throughput, under both headers. With
+//!   Δcwnd = Δthroughput·rtt what a packet is due is the same: katabi-2002's p_i = ξ_p·rtt²·s/cwnd is C_p·X·rtt, and its
 //!   n_i = ξ_n·rtt·s is C_n·s·rtt.
+//! - What it gets is not. The draft and ns-2's module limit an interval's gains and losses to residues (`residues = true`,
+//!   the default), katabi-2002 and ixcp-2007 do not. The difference shows where an earlier router gave less: on aecp-2010's
+//!   Fig. 10 the flow behind the narrow link has 366 Mbit/s with residues and 338 without.
+//! - A tie goes to the earlier router: an equal feedback stays (`given <= own`). ns-2's module lets the later one write (`>=`),
+//!   so under a tie another link is named in iXCP and counted in P-XCP.
 //! - The persistent queue is the smallest of the last (d − queue/c)/2, the draft's interval, at least 2 ms as in the
 //!   authors' simulator. The packet in service does not count.
 //! - In eq. 1 d is the control interval: the mean RTT, limited to `min_interval` and `max_interval`. Over an interval longer
@@ -74,7 +79,7 @@
 //! Equation tests below. The simulator's `xcp` tests: one bottleneck with both headers, weights and lost acknowledgements.
 //! On ixcp-2007's Fig. 1 the short flow's rate agrees with the equilibrium x = (y/N)·γy/(γy − α(c − y)) of eq. 1 and 2 there,
 //! within 2 % for 4 to 256 long flows and for 1024, whose windows of one packet cannot shrink. On aecp-2010's Fig. 9 and 10
-//! the flow before the narrow link has 338 Mbit/s (within 1 %). Behind it there are 369 where the paper has 365, because
+//! the flow before the narrow link has 338 Mbit/s (within 1 %). Behind it there are 366 where the paper has 365, because
 //! the residues let local flows keep what an earlier router took from the others.
 //!
 //! # References

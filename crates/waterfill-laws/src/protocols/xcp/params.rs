@@ -61,6 +61,9 @@ macro_rules! xcp_params {
                 /// Halve the window at a loss, and reduce it to one packet at a timeout.
                 halve_on_loss: bool = true, "katabi-2002: as TCP",
                     kernel word();
+                /// Limit what an interval allocates to the gains and losses left (`residue`).
+                residues: bool = true, "draft-falk and ns-2; false: katabi-2002 and ixcp-2007 §2.1 have no such limit",
+                    kernel default_only();
                 /// Minimum control interval.
                 min_interval: $crate::units::Duration = $crate::units::Duration::from_millis(1), "the authors' ns-2 module",
                     kernel micros(1e-6..=4.0);

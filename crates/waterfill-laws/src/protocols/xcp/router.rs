@@ -16,6 +16,7 @@ pub struct Router<R = Draft> {
     gamma: f64,
     bounds: (Duration, Duration),
     first_interval: Duration,
+    residues: bool,
     rule: R,
     counts: Counts,
     /// Current control interval d.
@@ -66,6 +67,9 @@ impl Factors {
 /// Minimum time over which the smallest queue is measured (2 ms in the authors' simulator).
 const QUEUE_INTERVAL_MIN: Duration = Duration::from_millis(2);
 
+/// Gains and losses left in an interval when nothing limits them: finite, so that step logs can hold it.
+const NO_LIMIT: Rate = Rate::from_bps(f64::MAX);
+
 impl<R: Rule> Router<R> {
     fn with(all: &R::Params, link: &LinkView) -> Self {
         let params = R::xcp(all);
@@ -76,6 +80,7 @@ impl<R: Rule> Router<R> {
             gamma: params.gamma,
             bounds: (params.min_interval, params.max_interval),
             first_interval: params.first_interval,
+            residues: params.residues,
             rule: R::new(all, link),
             counts: params.counts,
             interval: params.first_interval,
@@ -113,6 +118,7 @@ impl<R: Rule> Router<R> {
     }
 
     /// `[draft-falk:residue]` Writes a packet's feedback at its departure; returns true if the feedback was lowered.
+    /// An equal feedback of an earlier router stays.
     fn write_feedback(&mut self, volume: Volume, packets: f64, header: &mut Header, local: bool) -> bool {
         let Some(rtt) = header.rtt() else { return false };
         let x = header.x(volume, packets);
@@ -183,8 +189,9 @@ impl<R: Rule> Router<R> {
                 spare: loss / self.arrived.volume.as_bytes(),
                 shuffled: over(self.shuffled, self.arrived_local.volume.as_bytes()),
             };
-            self.residue_gain = self.shuffled + gain;
-            self.residue_loss = self.shuffled + loss;
+            // Without residues the packet path is the same, and no packet can reach the limits.
+            let limits = (self.shuffled + gain, self.shuffled + loss);
+            (self.residue_gain, self.residue_loss) = if self.residues { limits } else { (NO_LIMIT, NO_LIMIT) };
         } else {
             (self.residue_gain, self.residue_loss) = (Rate::ZERO, Rate::ZERO);
         }

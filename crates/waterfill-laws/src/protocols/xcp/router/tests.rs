@@ -59,8 +59,9 @@ fn packets_of_others_count_or_not() {
 }
 
 /// Returns a router after an interval of 100 ms with two flows of 100 ms, which sent 1000 kB (80 Mbit/s) in total.
-fn after_one_interval(form: Form) -> Router {
-    let params = Params { header: form, first_interval: Duration::from_millis(100), ..Params::default() };
+fn after_one_interval(params: &Params) -> Router {
+    let params = Params { first_interval: Duration::from_millis(100), ..params.clone() };
+    let form = params.header;
     let mut router = Router::with(&params, &link());
     for cwnd in [800e3, 200e3] {
         for _ in 0..(cwnd / 1000.0) as u32 {
@@ -76,7 +77,7 @@ fn after_one_interval(form: Form) -> Router {
 #[test]
 fn cp_gives_every_flow_the_same() {
     for form in [Form::Katabi, Form::Falk] {
-        let mut router = after_one_interval(form);
+        let mut router = after_one_interval(&Params { header: form, ..Params::default() });
         for (cwnd, gain) in [(800e3, 5e3), (200e3, 20e3)] {
             let mut header = packet_of(form, 0.1, cwnd);
             assert!(router.write_feedback(bytes(1000.0), 1.0, &mut header, true));
@@ -92,7 +93,7 @@ fn cp_gives_every_flow_the_same() {
 /// 0.226 · 4 and h = 0.904 Mbit/s. The flows gain (8 − 0.904 + 0.904)/2 each and lose 0.904 in total.
 #[test]
 fn cn_takes_from_every_flow_in_proportion() {
-    let mut router = after_one_interval(Form::Katabi);
+    let mut router = after_one_interval(&Params::default());
     (router.queue, router.interval) = (bytes(50e3), Duration::from_millis(100));
     for cwnd in [800e3, 200e3] {
         for _ in 0..(cwnd / 1000.0) as u32 {
@@ -112,7 +113,7 @@ fn cn_takes_from_every_flow_in_proportion() {
 /// `[draft-falk:residue]` An interval allocates all of the gains, and no more.
 #[test]
 fn residues_limit_what_is_allocated() {
-    let mut router = after_one_interval(Form::Katabi);
+    let mut router = after_one_interval(&Params::default());
     let mut given = 0.0;
     for _ in 0..3000 {
         let mut header = packet_of(Form::Katabi, 0.1, 800e3);
@@ -122,11 +123,22 @@ fn residues_limit_what_is_allocated() {
     close(given, 8.0 * MBPS, 1e-5);
 }
 
+/// `[ixcp-2007:2.1]` Without residues nothing limits an interval: each of 3000 packets gains C_p·X, 5 kbit/s.
+#[test]
+fn without_residues_every_packet_gets_what_it_is_due() {
+    let mut router = after_one_interval(&Params { residues: false, ..Params::default() });
+    for _ in 0..3000 {
+        let mut header = packet_of(Form::Katabi, 0.1, 800e3);
+        router.write_feedback(bytes(1000.0), 1.0, &mut header, true);
+        close(feedback(&header) * 8.0 / 0.1, 5e3, 1e-4);
+    }
+}
+
 /// `[draft-falk:residue]` A smaller feedback of an earlier router stays, and the router counts only that feedback as
 /// given.
 #[test]
 fn an_earlier_router_that_gave_less_prevails() {
-    let mut router = after_one_interval(Form::Falk);
+    let mut router = after_one_interval(&Params { header: Form::Falk, ..Params::default() });
     let mut header = packet_of(Form::Falk, 0.1, 200e3); // would get 20 kbit/s
     header.set_feedback(bps(8e3), 0.1);
     assert!(!router.write_feedback(bytes(1000.0), 1.0, &mut header, true));
@@ -159,7 +171,7 @@ fn the_persistent_queue_is_the_smallest() {
 
 #[test]
 fn a_syn_is_load_and_nothing_else() {
-    let mut router = after_one_interval(Form::Katabi);
+    let mut router = after_one_interval(&Params::default());
     let mut header = Header::stamped(Form::Katabi, None, bytes(1000.0), bytes(40.0));
     router.count_arrival(bytes(40.0), 1.0, Some(&header), true);
     assert!(!router.write_feedback(bytes(40.0), 1.0, &mut header, true));
