@@ -60,6 +60,8 @@
 #define LAW_ECHO_BYTES 3
 #define LAW_PACED 1
 #define LAW_RESTS_WITH_QUEUE 1 /* q_0 packets */
+/* Routers rest at a load of C + (q_0 - queue)/T, and a buffer shorter than q_0 loses the excess. */
+#define LAW_RESTS_LOSING(p) ((p)->t ? (p)->q_0 * 1000ull / (p)->t : 0)
 #define LAW_REACTION_US(p) ((p)->t_2)
 
 /* Value of the smallest rate, and the largest factor's code. */

@@ -30,7 +30,6 @@ const struct waterfill_field *waterfill_evidence_input_fields(void)
 	static const struct waterfill_field fields[] = {
 		FIELD(evidence_input, now_us),
 		FIELD(evidence_input, last_ack_us),
-		FIELD(evidence_input, window_us),
 		FIELD(evidence_input, signal),
 		FIELD(evidence_input, srtt_us),
 		FIELD(evidence_input, rtt_us),
@@ -44,6 +43,8 @@ const struct waterfill_field *waterfill_evidence_input_fields(void)
 		FIELD(evidence_input, queue_rests),
 		FIELD(evidence_input, has_echo),
 		FIELD(evidence_input, tightens),
+		FIELD(evidence_input, rests_losing),
+		FIELD(evidence_input, reserved),
 		END_OF_FIELDS,
 	};
 

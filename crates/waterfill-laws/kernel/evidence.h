@@ -25,8 +25,8 @@
 #define EVIDENCE_RTO_MIN_US 200000
 /* Rounds of a probe: one for the packets in flight, two for those that follow. */
 #define EVIDENCE_PROBE_ROUNDS 3
-/* Longer paths are accepted at this interval if base RTTs do not expire: TCP's own window. */
-#define EVIDENCE_PATHS_US 300000000ull
+/* Longer paths are accepted at this interval: satellites hand over every 15 s. */
+#define EVIDENCE_PATHS_US 10000000ull
 
 /* What the host does next. */
 enum evidence_verdict {
@@ -41,7 +41,6 @@ enum evidence_verdict {
 struct evidence_input {
 	__u64 now_us;
 	__u64 last_ack_us;    /* time of the acknowledgement before */
-	__u64 window_us;      /* after which an RTT is forgotten as the smallest; 0: never */
 	__u64 signal;	      /* law_evidence() */
 	__u32 srtt_us;	      /* smoothed RTT, times 8 */
 	__u32 rtt_us;	      /* RTT sample; 0: none */
@@ -55,6 +54,8 @@ struct evidence_input {
 	__u32 queue_rests;    /* LAW_RESTS_WITH_QUEUE */
 	__u32 has_echo;	      /* 1: an echo has arrived in this RTT */
 	__u32 tightens;	      /* law_tightens() since `signal` and `since_us` of the evidence */
+	__u32 rests_losing;   /* LAW_RESTS_LOSING */
+	__u32 reserved;
 };
 
 /* Evidence of one connection; initialise with zeros and evidence_restart(). */
@@ -142,10 +143,9 @@ FIXED_INLINE __u64 evidence_tolerance(__u64 rtt, __u64 margin)
  */
 FIXED_INLINE int evidence_may_be_path(const struct evidence *e, const struct evidence_input *in)
 {
-	__u64 window = in->window_us ? in->window_us : EVIDENCE_PATHS_US;
 	__u64 change = e->rtt > e->first_rtt ? e->rtt - e->first_rtt : e->first_rtt - e->rtt;
 
-	if (e->path_us && in->now_us - e->path_us < window)
+	if (e->path_us && in->now_us - e->path_us < EVIDENCE_PATHS_US)
 		return 0;
 	return change <= evidence_tolerance(e->rtt, in->margin_us);
 }
@@ -193,7 +193,8 @@ FIXED_INLINE enum evidence_verdict evidence_count(struct evidence *e, const stru
 	__u64 rtt = e->rtt == EVIDENCE_NO_RTT ? 0 : e->rtt;
 	__u32 lost = in->lost - e->lost;
 	__u64 sent = (__u64)lost + (in->delivered - e->delivered);
-	int heavy = lost >= 4 && (__u64)lost * 50 >= sent;
+	__u64 resting = in->rests_losing * (in->now_us - e->start_us) / 1000000; /* packets */
+	int heavy = lost >= 4 && lost > resting && (__u64)lost * 50 >= sent;
 	__u64 queue;
 
 	if (e->path_rtt <= base || (rtt && rtt <= base + margin))

@@ -34,6 +34,9 @@
 #ifndef LAW_RATE_ONLY
 #define LAW_RATE_ONLY 0
 #endif
+#ifndef LAW_RESTS_LOSING
+#define LAW_RESTS_LOSING(p) 0
+#endif
 
 /* At the slowest rate. With fewer packets, the source would learn too late that it may send less. */
 #define HOST_MAX_PACKET_INTERVAL_US 200000

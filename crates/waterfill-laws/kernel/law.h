@@ -15,6 +15,9 @@
  *   LAW_PACED             1: the rate is paced; 0: the window alone limits the source
  *   LAW_RATE_ONLY         1, of a paced law: its window never limits the rate; 0 if not defined, or no window
  *   LAW_RESTS_WITH_QUEUE  1: a queue stands in equilibrium, so a queue does not mean that a router is missing
+ *   LAW_RESTS_LOSING(params)
+ *                         packets/s that are lost in equilibrium where the buffer is shorter than the law's queue, so
+ *                         this loss does not mean that a router is missing; 0 if not defined
  *   LAW_REACTION_US(params)
  *                         how long routers need to answer a change, us, where that is longer than an RTT; else 0
  *   struct law_params     parameters, 32 or 64 bits each without padding, in the order of LAW_PARAMS in LAW.c

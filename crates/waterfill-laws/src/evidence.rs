@@ -8,7 +8,6 @@ mirror! {
     struct Input = waterfill_evidence_input_fields {
         now_us: u64,
         last_ack_us: u64,
-        window_us: u64,
         signal: u64,
         srtt_us: u32,
         rtt_us: u32,
@@ -22,6 +21,8 @@ mirror! {
         queue_rests: u32,
         has_echo: u32,
         tightens: u32,
+        rests_losing: u32,
+        reserved: u32,
     }
 }
 
@@ -80,7 +81,6 @@ impl Connection {
         let input = Input {
             now_us: 1_000_000,
             last_ack_us: 1_000_000,
-            window_us: 10_000_000,
             srtt_us: 8 * BASE_US,
             base_rtt_us: BASE_US,
             margin_us: 3000,
@@ -126,7 +126,7 @@ fn a_longer_path_keeps_the_law() {
     assert_eq!(one.rounds(40, 200_000), (NONE, 40));
     one.input.base_rtt_us = 200_000;
     assert_eq!(one.rounds(40, 200_000), (NONE, 40));
-    // The next change is after the window.
+    // The next change is more than 10 s after the first.
     assert_eq!(one.rounds(40, 300_000), (PROBE, 16));
     assert_eq!(one.rounds(9, 300_000), (PATH, 3));
 }
@@ -148,7 +148,7 @@ fn a_queue_that_grows_ends_the_law_without_a_probe() {
 }
 
 #[test]
-fn a_second_longer_path_within_the_window_ends_the_law() {
+fn a_second_longer_path_within_ten_seconds_ends_the_law() {
     let mut one = Connection::new();
     assert_eq!((one.rounds(40, 80_000).0, one.rounds(9, 80_000).0), (PROBE, PATH));
     assert_eq!(one.rounds(40, 300_000).0, OF_QUEUE);
@@ -212,6 +212,18 @@ fn a_late_host_is_no_queue() {
     assert_eq!(one.evidence.weight, 0);
     // A queue of this length with acknowledgements in time does count.
     assert_eq!(one.rounds(1000, 4100).0, PROBE);
+}
+
+/// A law's own loss in equilibrium, and one more packet per round.
+#[test]
+fn a_loss_that_rests_is_no_evidence() {
+    let mut one = Connection::new();
+    one.input.rests_losing = 125; // five packets per round
+    for _ in 0..60 {
+        assert_eq!(one.round(BASE_US, 1000, 5), NONE);
+    }
+    let found = (0..40).map(|_| one.round(BASE_US, 1000, 6)).find(|verdict| *verdict != NONE);
+    assert_eq!(found, Some(OF_LOSS));
 }
 
 #[test]

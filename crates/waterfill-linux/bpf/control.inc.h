@@ -42,7 +42,6 @@ static __always_inline void host_read_evidence(const struct host_params *p, cons
 {
 	in->now_us = tp->tcp_mstamp;
 	in->last_ack_us = c->last_ack_us;
-	in->window_us = p->base_rtt_window_us;
 	in->signal = 0;
 	in->srtt_us = tp->srtt_us;
 	in->rtt_us = tp->rack.rtt_us;
@@ -58,6 +57,8 @@ static __always_inline void host_read_evidence(const struct host_params *p, cons
 	in->queue_rests = LAW_RESTS_WITH_QUEUE;
 	in->has_echo = 0;
 	in->tightens = 0;
+	in->rests_losing = (__u32)LAW_RESTS_LOSING(host_law_params(p));
+	in->reserved = 0;
 }
 
 /* Initialises the law, which applies an echo of the handshake at once. */
