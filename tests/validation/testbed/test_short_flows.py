@@ -1,0 +1,81 @@
+"""The downloads' plan and table, and the judgement of events; a server and clients on loopback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+
+import pytest
+
+from validation.testbed import events, fct
+from validation.testbed.events import EventCase
+from validation.testbed.fct import FctCase
+
+
+@pytest.mark.parametrize("load", [0.3, 0.6, 0.8])
+def test_a_plan_has_the_load(load):
+    planned = fct.plan(load, 25.0)
+    bits = 8 * sum(size for _, size in planned) / (1448 / 1500)
+    assert bits / (25.0 * fct.RATE_BPS) == pytest.approx(load, rel=0.05)
+    assert planned == sorted(planned) == fct.plan(load, 25.0)
+    assert {size for _, size in planned} == {size for _, size, _, _ in fct.SIZES}
+
+
+def test_without_load_the_sizes_alternate():
+    sizes = [size for _, size in fct.plan(0.0, 25.0)]
+    assert len(sizes) == sum(count for *_, count in fct.SIZES)
+    assert len(set(sizes[:4])) == 4
+
+
+def test_downloads_over_loopback_are_complete():
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = os.fork()
+    if server == 0:
+        try:
+            fct.serve(listener)
+        finally:
+            os._exit(1)
+    try:
+        clients = fct.Clients(listener.getsockname(), socket.AF_INET)
+        assert fct.download(clients, FctCase("cubic", 0.3, 0.2)) == 0
+    finally:
+        os.kill(server, signal.SIGKILL)
+        os.waitpid(server, 0)
+        listener.close()
+    counts = [len(clients.took_s[size]) for _, size, _, _ in fct.SIZES]
+    assert sum(counts) == len(fct.plan(0.3, 0.2))
+
+
+def measured(p95_s):
+    times = [0.1] * 90 + [p95_s] * 10
+    return {"took_s": {name: times for name, *_ in fct.SIZES}, "late": 0, "fallbacks": 0,
+            "host_load": 1.0}  # fmt: skip
+
+
+def test_a_slower_tail_than_cubics_fails():
+    mine, cubic = FctCase("maxnet", 0.6, 25.0), FctCase("cubic", 0.6, 25.0)
+    assert fct.failed({mine: measured(0.2), cubic: measured(0.3)}) == []
+    (line,) = fct.failed({mine: measured(0.4), cubic: measured(0.3)})
+    assert line == "maxnet at 60%: p95 of 100 kB 400 ms, 300"
+    assert "100 / 400 / 400" in fct.table({mine: measured(0.4)})
+
+
+def samples(left, rate_bps=10e6):
+    """Return samples of two flows; `left` gives the second flow's reason at a time."""
+    times = [0.25 * n for n in range(129)]
+    return [{"at_s": at, "bytes": [round(at * rate_bps / 8)] * 2, "left": ["", left(at)]}
+            for at in times]  # fmt: skip
+
+
+def test_an_event_that_all_survive_and_one_that_ends_the_law():
+    case = EventCase("link down for 2 s", 2.0)
+    kept = events.judged(case, samples(lambda _: ""))
+    assert (kept["under"], kept["law_s"], kept["law_back"], kept["back_s"]) == (1.0, 0.0, True, 1.0)
+    back = events.judged(case, samples(lambda at: "loss" if 11 <= at < 17 else ""))
+    assert back["law_s"] == pytest.approx(4.75)
+    assert (back["law_back"], back["reasons"]) == (True, {"loss": 24})
+    assert 0.8 < back["under"] < 0.9
+    lost = events.judged(case, samples(lambda at: "loss" if at >= 11 else ""))
+    assert not lost["law_back"]
+    assert "| not |" in events.table({case: lost | {"host_load": 1.0}})
