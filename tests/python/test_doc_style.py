@@ -61,7 +61,7 @@ def test_paragraphs_are_short_and_terms_are_standard(page: Path):
 
 def test_a_list_item_of_the_readme_is_one_line():
     items = [p for p in paragraphs(README.read_text(encoding="utf-8")) if _ITEM.match(p[0])]
-    assert len(items) > 10
+    assert items
     assert [item for item in items if len(item) > 1] == []
 
 
