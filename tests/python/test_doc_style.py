@@ -70,3 +70,14 @@ def test_faults_are_found():
     assert faults("one\n" * 6) == ["6 lines: one"]
     assert faults("x" * 131)[0].startswith("131 columns")
     assert faults("a Round trip") == ["use a standard term for Round trip"]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/validation/README.md"])
+def test_counts_of_verdicts_are_those_of_the_generated_page(page: str):
+    claims = (ROOT / "docs" / "validation" / "claims.md").read_text(encoding="utf-8")
+    total = re.search(r"^\| all \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", claims, re.MULTILINE)
+    assert total is not None
+    counts = "of {3} claims, {0} reproduced, {1} differ, {2} cannot be checked".format(
+        *total.groups()
+    )
+    assert counts in (ROOT / page).read_text(encoding="utf-8")
