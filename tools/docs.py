@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from tools import reference
+from tools import paper_figures, reference
 from waterfill.cli import tables
 from waterfill.contract.summary import KernelEntry
 from waterfill.network import protocols
@@ -220,7 +220,8 @@ def _number(param: ParamInfo) -> str:
 def all_pages(known: Mapping[str, ProtocolInfo]) -> dict[Path, str]:
     """Return every generated file, by path relative to the root."""
     lua = (ROOT / DISSECTOR).read_text(encoding="utf-8")
-    return {**pages(known), **reference.pages(), DISSECTOR: dissector(known, lua)}
+    made = {**pages(known), **reference.pages(), **paper_figures.pages()}
+    return {**made, DISSECTOR: dissector(known, lua)}
 
 
 def differences(made: Mapping[Path, str], root: Path = ROOT) -> list[Path]:

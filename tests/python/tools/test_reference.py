@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.main import get_command
 
-from tools import reference
+from tools import paper_figures, reference
 from waterfill.cli import commands
 from waterfill.papers.claims import loading
 from waterfill.scenario.schema import json_schema
@@ -61,6 +61,19 @@ def test_every_claim_has_a_row_with_its_verdict():
         section = page.split(f"\n## {experiment.title}\n")[1].split("\n## ")[0]
         rows = re.findall(r"^\| `([\w.-]+)` \|.*\| (\w[\w ]+)(?::.*)? \|$", section, re.MULTILINE)
         assert rows == [(claim.id, claim.expect) for claim in experiment.claims]
+
+
+def test_every_drawing_of_a_paper_figure_has_a_row_with_its_verdicts():
+    known = loading.experiments()
+    page = paper_figures.figures_page(known)
+    for experiment in known:
+        for figure in experiment.figures:
+            if figure.name.startswith("figure-"):
+                assert f"`{figure.name}`" in page, f"{experiment.path}/{figure.name}"
+    # ixcp-2007's Fig. 3 is named by its claims only, Fig. 30 would not be.
+    claims = [c for e in known if e.paper == "ixcp-2007" for c in e.claims if "Fig. 3" in c.source]
+    held = sum(claim.expect == "reproduced" for claim in claims)
+    assert re.search(rf"^\| Fig\. 3 \| queues and drops .* \| {held} \| \d+ \| \d+ \|$", page, re.M)
 
 
 def test_every_command_has_its_options_and_examples():
