@@ -43,7 +43,7 @@
 //!   feedback names the link (§3), and XCP is Katabi's (§2.1). In rates it is max-min (Theorem 1). In packets Fig. 1's first
 //!   link, which divides among one flow more, is often named although it is not the bottleneck. The short flow has 98, 96,
 //!   90 and 78 % of its share with 4, 16, 64 and 256 long flows, where the paper has over 90 %. With residues, 80 % at 64.
-//! - `full-link` gives 99, 98, 96 and 97 % there, but is not max-min on Fig. 4: flows of the second link get 10 % less.
+//!   `full-link` gives 99, 98, 96 and 97 % there, but is not max-min on Fig. 4: flows of the second link get 10 % less.
 //! - The paper's pseudo-code is in a technical report that was not available. This follows §3: the sums for h are over
 //!   packets that name this link, those for φ over all.
 //! - A sender that waits until a link has been named for several RTTs would do as well on Fig. 1, but would leave a flow over

@@ -49,11 +49,9 @@
 //! - Katabi's fields are the default. The arithmetic is the draft's, with changes of throughput, under both headers. With
 //!   Δcwnd = Δthroughput·rtt what a packet is due is the same: katabi-2002's p_i = ξ_p·rtt²·s/cwnd is C_p·X·rtt, and its
 //!   n_i = ξ_n·rtt·s is C_n·s·rtt.
-//! - What it gets is not. The draft and ns-2's module limit an interval's gains and losses to residues (`residues = true`,
-//!   the default), katabi-2002 and ixcp-2007 do not. The difference shows where an earlier router gave less: on aecp-2010's
-//!   Fig. 10 the flow behind the narrow link has 366 Mbit/s with residues and 338 without.
-//! - A tie goes to the earlier router: an equal feedback stays (`given <= own`). ns-2's module lets the later one write (`>=`),
-//!   so under a tie another link is named in iXCP and counted in P-XCP.
+//!   What it gets is not: the draft and ns-2's module limit an interval's gains and losses to residues (`residues = true`,
+//!   the default), katabi-2002 and ixcp-2007 do not. On aecp-2010's Fig. 10 the flow behind the narrow link has 366 Mbit/s with
+//!   residues and 338 without.
 //! - The persistent queue is the smallest of the last (d − queue/c)/2, the draft's interval, at least 2 ms as in the
 //!   authors' simulator. The packet in service does not count.
 //! - In eq. 1 d is the control interval: the mean RTT, limited to `min_interval` and `max_interval`. Over an interval longer
