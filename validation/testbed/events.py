@@ -32,7 +32,7 @@ from waterfill.testbed.plan import CLIENT_PORT
 from waterfill.testbed.variation import Variation
 
 FLOWS = 4
-WARM_S, AFTER_S = 10.0, 20.0
+WARM_S, AFTER_S = 10.0, 40.0
 _SAMPLE_S = 0.25
 _BACK = 0.9
 """Share of the rate before the event at which the flows are back."""
@@ -217,11 +217,14 @@ def observe(case: EventCase) -> Document:
 
 
 def rates(samples: list[Document], from_s: float, to_s: float) -> list[float]:
-    """Return the flows' mean rates (bit/s) in a time span."""
-    inside = [sample for sample in samples if from_s <= sample["at_s"] <= to_s]
-    took_s = inside[-1]["at_s"] - inside[0]["at_s"]
-    pairs = zip(inside[0]["bytes"], inside[-1]["bytes"], strict=True)
-    return [8 * (last - first) / took_s for first, last in pairs]
+    """Return the flows' mean rates (bit/s) between the last samples up to two times (s)."""
+    first, last = (
+        max((s for s in samples if s["at_s"] <= at_s), key=lambda s: float(s["at_s"]))
+        for at_s in (from_s, to_s)
+    )
+    took_s = last["at_s"] - first["at_s"]
+    pairs = zip(first["bytes"], last["bytes"], strict=True)
+    return [8 * (after - before) / took_s for before, after in pairs]
 
 
 def judged(case: EventCase, samples: list[Document]) -> Document:
@@ -233,7 +236,7 @@ def judged(case: EventCase, samples: list[Document]) -> Document:
     before = sum(rates(samples, WARM_S - 5, WARM_S))
     back_s = next(
         (at_s - end_s for at_s in (s["at_s"] for s in samples if s["at_s"] >= end_s + 1)
-         if sum(rates(samples, at_s - 1.01, at_s + 0.01)) >= _BACK * before),
+         if sum(rates(samples, at_s - 1, at_s)) >= _BACK * before),
         None,
     )  # fmt: skip
     away = [s["at_s"] for s in after if any(s["left"])]
@@ -280,7 +283,7 @@ def cases(_: Options) -> list[EventCase]:
 
 STUDY = Study(
     shows="who keeps MaxNet on the kernel through twelve events, and who returns to it",
-    minutes=8,
+    minutes=11,
     needs=(on_linux(), DAEMON),
     options=(only("link down*"),),
     quick={"only": "routers restart"},

@@ -2,7 +2,8 @@
 /*
  * The way back to the law. A connection that fell back asks again after a second, and after twice as long each time it
  * fails, up to 64 s: one data segment per RTT carries a request. Three answers with a price bring it back, unless the
- * price's rate is below half of what it has: then flows that do not follow prices would starve it.
+ * price's rate is below half of what it has: then flows that do not follow prices would starve it. If prices ceased to
+ * arrive, all flows of the path fell back together, and it is they who hold the price up: they come back in any case.
  */
 #ifndef WATERFILL_PROBATION_H
 #define WATERFILL_PROBATION_H
@@ -95,6 +96,7 @@ static __always_inline void probation_echo(struct bpf_sock_ops *ops, const struc
 	__u32 delivered = tp->delivered - b->delivered;
 	__u64 us = tp->tcp_mstamp - b->since_us;
 	struct law_tcp tcp;
+	bool together;
 
 	/* Acknowledgements within the RTT repeat the answer to the request before. */
 	if (!(c->flags & HOST_ASKED) || tp->tcp_mstamp - b->asked_us < tp->srtt_us >> 3)
@@ -111,7 +113,8 @@ static __always_inline void probation_echo(struct bpf_sock_ops *ops, const struc
 	host_read_tcp(tp, c, false, &tcp);
 	law_ack(host_law_params(p), &c->source, &tcp, 1, c->echo);
 	law_limit(&c->source, &tcp, &c->limit);
-	if (2 * c->limit.rate < (__u64)delivered * packet * 8000000 / us)
+	together = c->reason == HOST_NO_ECHO && c->flags & HOST_WAS_PRICED;
+	if (!together && 2 * c->limit.rate < (__u64)delivered * packet * 8000000 / us)
 		probation_fail(tp, c);
 	else
 		probation_return(ops, p, tp, c, (__u64)delivered * (tp->srtt_us >> 3) / us);

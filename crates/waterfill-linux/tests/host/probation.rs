@@ -19,16 +19,21 @@ pub(crate) struct Late {
 impl Late {
     /// Starts the connection, which sends as much as the bottleneck carries in a time, and waits for its fallback.
     pub(crate) fn start(network: Network, daemon: Daemon, mbit: usize, seconds: usize) -> Self {
+        let mut late = Self::begin(network, daemon, mbit, seconds);
+        late.wait(|flow| flow["fallback_reason"] == REASON);
+        late.network.path("price", &['b']);
+        late
+    }
+
+    /// Starts the connection.
+    fn begin(network: Network, daemon: Daemon, mbit: usize, seconds: usize) -> Self {
         network.spaces.use_law();
         let tbf = format!("tc qdisc add dev to-b root tbf rate {mbit}mbit burst 64kb latency 20ms");
         network.spaces.run_in('r', &tbf).unwrap();
         let mut server = End::start(&network, 'b', "serve", 0, true);
         assert_eq!(server.next(), "listening");
         let client = End::start(&network, 'a', SERVER[0], mbit * 125_000 * seconds, true);
-        let mut late = Self { network, daemon, client, server };
-        late.wait(|flow| flow["fallback_reason"] == REASON);
-        late.network.path("price", &['b']);
-        late
+        Self { network, daemon, client, server }
     }
 
     fn new(mbit: usize, seconds: usize) -> Option<Self> {
@@ -89,6 +94,23 @@ fn a_connection_does_not_come_back_to_less_than_half_of_its_rate() {
     let flow = late.wait(|flow| !late_flags(flow).contains(&"probation"));
     assert_eq!((&flow["mode"], &flow["fallback_reason"]), (&"fallen back".into(), &REASON.into()), "{flow}");
     assert_eq!(late.returns(), 0.0);
+    late.end();
+}
+
+/// The path's router is missing for a while. Its flows fell back together, so the connection comes back even though it
+/// had four times the price's rate meanwhile.
+#[test]
+fn a_connection_comes_back_to_a_router_that_was_away() {
+    let Some(network) = Network::new() else { return };
+    let daemon = network.daemon("--no-pin");
+    network.path("price", &['b']);
+    let mut late = Late::begin(network, daemon, 200, 4);
+    late.wait(|flow| flow["mode"] == "priced");
+    late.network.path("remove_from_data", &['b']);
+    late.wait(|flow| flow["fallback_reason"] == "no echo arrives");
+    std::thread::sleep(Duration::from_millis(500));
+    late.network.path("price", &['b']);
+    late.wait(|flow| flow["mode"] == "priced");
     late.end();
 }
 
