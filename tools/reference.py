@@ -21,7 +21,9 @@ from waterfill.cli import commands
 from waterfill.formats import build, effects
 from waterfill.papers.claims import loading
 from waterfill.papers.claims.experiment import Experiment
-from waterfill.papers.claims.schema import VERDICTS
+from waterfill.papers.claims.schema import VERDICTS, Claim
+from waterfill.papers.claims.sentences import tally
+from waterfill.papers.claims.verdict import state
 from waterfill.scenario.schema import json_schema
 
 REFERENCE = Path("docs/reference")
@@ -293,6 +295,13 @@ def _set_to(param: TyperArgument | TyperOption) -> str:
     return f"`{param.default}`"
 
 
+def _place(claim: Claim) -> str:
+    """Return where the paper says it, and the sentence it counts for or why it does not count."""
+    apart = f"; beyond the paper: {claim.beyond}" if claim.beyond else ""
+    counted = f"; counts for: {claim.sentence}" if claim.sentence else ""
+    return f"{claim.source}{counted}{apart}"
+
+
 def claims_page(experiments: Iterable[Experiment]) -> str:
     """Return the reference page of all claims of the given experiments."""
     known = list(experiments)
@@ -300,6 +309,7 @@ def claims_page(experiments: Iterable[Experiment]) -> str:
     for experiment in known:
         counts.setdefault(experiment.paper, Counter()).update(c.expect for c in experiment.claims)
     total = sum(counts.values(), Counter())
+    sentences = tally((state(e, c), c.expect) for e in known for c in e.claims)
     rows = [
         [name, *(str(count[verdict]) for verdict in VERDICTS), str(count.total())]
         for name, count in {
@@ -315,12 +325,16 @@ def claims_page(experiments: Iterable[Experiment]) -> str:
         "whole. Both fail when a verdict is not the one here.",
         "[Verdicts](verdicts.md) has the rules, [readings](readings.md) what was tried where a "
         "paper leaves something open, [errata](errata.md) what the papers get wrong.",
+        f"By sentence: {sentences}. A sentence of a paper counts once: it is reproduced if all of "
+        "its claims are, and differs if one does. A claim *beyond* its paper is our own instance, "
+        "correction or refutation, or follows from other claims; it does not count.",
+        "By claim, those beyond the papers included:",
         table(("paper", *VERDICTS, "claims"), rows),
     ]
     for experiment in known:
         link = f"[{experiment.path}](../../papers/{experiment.path}/README.md)"
         claims = [
-            (f"`{c.id}`", c.source, c.statement, c.expect + (f": {c.why}" if c.why else ""))
+            (f"`{c.id}`", _place(c), c.statement, c.expect + (f": {c.why}" if c.why else ""))
             for c in experiment.claims
         ]
         out += [f"## {experiment.title}", link]

@@ -149,7 +149,7 @@ def _list(
 
 
 def _conclude(judged: list[Judged], *, json: bool) -> None:
-    """Print all judged claims as JSON, or the number of claims with each verdict."""
+    """Print all judged claims as JSON, or the number of sentences and claims with each verdict."""
     from waterfill.papers import output as written
     from waterfill.papers.claims.text import is_short
 
@@ -157,8 +157,16 @@ def _conclude(judged: list[Judged], *, json: bool) -> None:
     if json:
         print_json(document)
     elif judged:
-        tally = ", ".join(f"{name}: {count}" for name, count in document["counts"].items())
-        print_text(f"{tally} (short version)" if is_short(judged) else tally)
+        beyond = document["beyond"]
+        print_text(f"by sentence: {_tally(document['sentences'])}")
+        short = " (short version)" if is_short(judged) else ""
+        print_text(f"by claim: {_tally(document['counts'])}{short}")
+        if beyond:
+            print_text(f"claims beyond the papers, not among the sentences: {beyond}")
+
+
+def _tally(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{verdict}: {count}" for verdict, count in counts.items())
 
 
 def _unexpected(judged: list[Judged]) -> bool:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from waterfill.errors import InputError, one_line
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import VERDICTS
+from waterfill.papers.claims.sentences import tally
 from waterfill.papers.claims.text import SHORT_TITLE, claim_cells, is_short, remark
 from waterfill.papers.claims.verdict import Judged
 from waterfill.report import checks, page
@@ -112,7 +113,8 @@ def _summary(entries: Sequence[Entry]) -> str:
     every = [claim for entry in entries for claim in entry.claims]
     full = [claim for claim in every if claim.short is None]
     short = [claim for claim in every if claim.short is not None]
-    parts = [_tally(full)] if full or not short else []
+    parts = [tally((claim, claim.verdict) for claim in full)] if full else []
+    parts += [_tally(full)] if full or not short else []
     parts += [f"of short versions {_tally(short)}"] if short else []
     many = f"{len(entries)} experiment{'s' * (len(entries) != 1)}"
     return f"{many}: {'; '.join(parts)}"

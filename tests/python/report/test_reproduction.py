@@ -38,7 +38,7 @@ def rendered(root: Path) -> str:
 
 def test_the_page_counts_and_explains(root):
     found = rendered(root)
-    assert "1 experiment: 3 claims, 2 reproduced, 1 differs, 0 cannot be checked (67 %" in found
+    assert "; 3 claims, 2 reproduced, 1 differs, 0 cannot be checked (67 %" in found
     assert '<a href="#paper-one">paper/one</a>' in found
     assert '<h3 id="paper-one">One &amp; only</h3>' in found
     why = re.findall(r'<div class="why">(.*?)</div>', found)
@@ -59,7 +59,8 @@ def test_short_verdicts_are_counted_apart_and_labelled(root):
     short = [Judged.read({**first, "short": ["duration=15 s"]}), *others]
     content = reproduction.content([replace(entry, claims=short)])
     assert content["subtitle"] == (
-        "1 experiment: 2 claims, 1 reproduced, 1 differs, 0 cannot be checked "
+        "1 experiment: of 2 sentences, 1 reproduced (50 %), 1 differs, 0 cannot be checked; "
+        "0 claims beyond the papers; 2 claims, 1 reproduced, 1 differs, 0 cannot be checked "
         "(50 % of the checkable); of short versions 1 claim, 1 reproduced, 0 differ, "
         "0 cannot be checked (100 % of the checkable)."
     )

@@ -20,6 +20,8 @@ Each experiment is a folder papers/PAPER/EXPERIMENT with a scenario.toml and a c
     paper_value = 1.0
     tolerance = "5 %"                # of the paper's value, or a number in `unit`; default 0
     expect = "reproduced"            # the recorded verdict; any other needs `why` too
+    sentence = "§VII.A.1 rise"       # claims of a paper that share it count once by sentence
+    beyond = "our own instance"      # in place of `sentence`: why the paper does not say this
 
 An experiment of several runs names them, and its figures and claims say which they use:
 
@@ -52,5 +54,6 @@ fall on both sides of the tolerance (see `verdict`). `expect` does not affect th
 `reproduce` fails if the two are not the same.
 
 Reading order: `schema` (the file's keys), `loading` (reads and checks it), `experiment` (its
-scenarios), `verdict` (measures and judges), `text` (a judged claim for people).
+scenarios), `verdict` (measures and judges), `sentences` (counts the papers' own statements), `text`
+(a judged claim for people).
 """

@@ -146,6 +146,8 @@ def _contradictions(content: File) -> Iterable[tuple[str, str]]:
         key = f"claim.{claim.id}"
         if claim.expect != "reproduced" and claim.why is None:
             yield f"{key}.why", f'missing; write why "{claim.expect}" is expected'
+        if claim.sentence is not None and claim.beyond is not None:
+            yield f"{key}.beyond", "is no sentence of the paper; remove `sentence` or `beyond`"
         if (claim.measure is None) != (claim.unit is None):
             yield f"{key}.unit", "needs both a measure and its unit, got one of them"
         try:

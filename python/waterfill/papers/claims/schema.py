@@ -114,6 +114,8 @@ class Claim(_Table):
     id: _Id
     source: _Text
     statement: _Text
+    sentence: _Text | None = None
+    beyond: _Text | None = None
     run: str | None = None
     measure: str | None = None
     args: dict[str, Any] = {}

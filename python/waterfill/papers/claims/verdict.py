@@ -56,6 +56,8 @@ class Statement(Record):
     over_seeds: SeedRange | None
     expect: Verdict
     why: str | None
+    sentence: str | None = None
+    beyond: str | None = None
 
     @property
     def path(self) -> str:
@@ -146,6 +148,7 @@ def _shortened(experiment: Experiment, claim: Claim) -> list[str]:
 def state(experiment: Experiment, claim: Claim) -> Statement:
     """Return the properties of a claim that are known before the run."""
     record = claim.over_seeds
+    optional = {"sentence": claim.sentence, "beyond": claim.beyond}
     return Statement(
         id=claim.id,
         paper=experiment.paper,
@@ -159,6 +162,7 @@ def state(experiment: Experiment, claim: Claim) -> Statement:
         over_seeds=None if record is None else SeedRange.read(record.model_dump()),
         expect=claim.expect,
         why=claim.why,
+        **{key: text for key, text in optional.items() if text is not None},
     )
 
 
