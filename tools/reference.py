@@ -66,6 +66,10 @@ _TABLES = {
         "A flow's table. Each kind takes the keys that name it. "
         "More: [applications](applications.md).",
     ),
+    "AckFrequency": (
+        "`ack_frequency`",
+        "A table of a flow or of traffic. More: [acknowledgements of QUIC](recovery.md#quic).",
+    ),
     "Traffic": ("`[[traffic]]`", "More: [traffic](traffic.md)."),
 }
 
@@ -97,7 +101,7 @@ def expected(schema: Mapping[str, Any]) -> str:
         return f"`{schema['const']}`"
     if "$ref" in schema:
         name = _TABLES[schema["$ref"].rpartition("/")[2]][0]
-        return f"table {name}" if name == "`application`" else name
+        return f"table {name}" if name in ("`application`", "`ack_frequency`") else name
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(expected(one) for one in schema["anyOf"]))
     match schema.get("type"):

@@ -85,6 +85,7 @@ class _RoutedKeys(TypedDict, total=False):
     ecn_feedback: str
     ecn_codepoint: str
     recovery: str
+    ack_frequency: Mapping[str, Any]
     window_validation: str
     access_rate: str
     access_rate_bps: Number

@@ -278,7 +278,6 @@ impl Fluid {
         let payload_share = flow.size_bytes.map_or(payload / packet_bytes, |size| size as f64 / wire_bytes);
         let (start, stop) = (Instant::from_secs(plan.start_s), Instant::from_secs(flow.stop_s));
         let pad = Duration::from_secs(flow.pad_of_s(plan.index));
-        let acks_per_packet = if flow.delayed_ack { 0.5 } else { 1.0 };
         ClassSpec {
             protocol: params.protocol(),
             count: f64::from(plan.count),
@@ -286,7 +285,7 @@ impl Fluid {
             stop: stop + pad,
             pad: pad * 2,
             packet_bytes,
-            ack_share: acks_per_packet * f64::from(self.network.ack_bytes) / packet_bytes,
+            ack_share: f64::from(self.network.ack_bytes) / packet_bytes / flow.packets_per_ack(),
             wire_bytes,
             payload_share,
             demand: flow.demand_bps.filter(|_| flow.demands.is_empty()).map(Rate::from_bps),

@@ -159,6 +159,7 @@ impl FlowSpec {
             initial_window_packets: 10.0,
             pacing: None,
             delayed_ack: false,
+            ack_frequency: None,
             ecn: None,
             ecn_feedback: None,
             ecn_codepoint: None,

@@ -117,7 +117,7 @@ fn of_flows<'a>(network: &'a Network, flow: &'a FlowSpec) -> EntryTraffic<'a> {
         lasts_s,
         packets,
         carried: 1.0,
-        acks: if flow.delayed_ack { 0.5 } else { 1.0 },
+        acks: flow.packets_per_ack().recip(),
     }
 }
 

@@ -58,6 +58,9 @@ pub struct FlowSpec {
     pub pacing_quantum_packets: u32,
     /// True if the receiver acknowledges only every second packet.
     pub delayed_ack: bool,
+    /// Acknowledgements that a QUIC sender asks for; `None` for those of RFC 9000.
+    #[serde(default)]
+    pub ack_frequency: Option<AckFrequencySpec>,
     /// True if packets may be marked (ECN); `None` to follow the law's default.
     pub ecn: Option<bool>,
     /// Name of the way in which marks are reported to the sender; `None` to follow the law's default.
@@ -90,6 +93,18 @@ pub struct FlowSpec {
     pub routes: Vec<RouteChangeSpec>,
 }
 
+/// Contents of an ACK_FREQUENCY frame, in force from the first packet on (draft-ietf-quic-ack-frequency §4).
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AckFrequencySpec {
+    /// Maximum number of packets that the receiver leaves without an acknowledgement.
+    pub threshold: u32,
+    /// Maximum delay of an acknowledgement, in seconds.
+    pub max_delay_s: f64,
+    /// Reordering in packets at which the receiver acknowledges at once; 0 for never.
+    pub reordering: u32,
+}
+
 /// Route of a group's flows from a given time on.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -107,6 +122,13 @@ impl FlowSpec {
     pub fn ways(&self) -> impl Iterator<Item = (&[u32], &[u32])> + Clone {
         let later = self.routes.iter().map(|route| (&route.forward[..], &route.reverse[..]));
         std::iter::once((&self.forward[..], &self.reverse[..])).chain(later)
+    }
+
+    /// Returns the number of packets for which there is one acknowledgement, without losses and marks.
+    #[must_use]
+    pub fn packets_per_ack(&self) -> f64 {
+        let default = if self.delayed_ack { 2.0 } else { 1.0 };
+        self.ack_frequency.map_or(default, |asked| f64::from(asked.threshold) + 1.0)
     }
 
     /// Returns the time at which a flow of the group sends its SYN.

@@ -44,7 +44,7 @@ pub use digest::digest;
 pub use distribution::Distribution;
 pub use estimate::Estimate;
 pub use fault::{Effect, FalseSignal, FaultSpec, HostEffect, HostFaultSpec};
-pub use flow::{FlowSpec, RouteChangeSpec};
+pub use flow::{AckFrequencySpec, FlowSpec, RouteChangeSpec};
 pub use link::{BufferSpec, LinkSpec, ReorderSpec, ShaperSpec};
 pub use loss::LossSpec;
 pub use network::{MAX_FLOWS, Network, ParamValue, Params, TCP_IP_BYTES, params_from};

@@ -12,7 +12,7 @@ use crate::change;
 use crate::check::{MIN_TIME_S, positive, time};
 use crate::demand;
 use crate::fault::{Effect, HostEffect};
-use crate::flow::FlowSpec;
+use crate::flow::{AckFrequencySpec, FlowSpec};
 use crate::link::LinkSpec;
 use crate::network::{MAX_FLOWS, Network, TCP_IP_BYTES};
 use crate::series::{CAPACITY_COLUMN, COHABIT_COLUMNS, FLOW_COLUMNS, LINK_COLUMNS, signal_column};
@@ -174,6 +174,9 @@ impl Network {
         if let Some(name) = flow.recovery.as_ref().filter(|name| Retransmission::by_name(name).is_none()) {
             let known: Vec<_> = Retransmission::NAMES.iter().map(|(_, name)| *name).collect();
             return Err(format!("{at}.recovery: must be one of {}, got {name:?}", known.join(", ")));
+        }
+        if let Some(asked) = &flow.ack_frequency {
+            check_ack_frequency(flow, asked).map_err(|e| format!("{at}.ack_frequency{e}"))?;
         }
         if let Some(name) = &flow.window_validation {
             if params.info().host.validation.is_none() {
@@ -392,4 +395,19 @@ fn check_ecn(at: &str, flow: &FlowSpec, law: Ecn) -> Result<(), String> {
         None | Some("ect0" | "ect1") => Ok(()),
         Some(other) => Err(format!("{at}.ecn_codepoint: must be one of ect0, ect1, got {other:?}")),
     }
+}
+
+/// Longest delay of an acknowledgement that QUIC allows, in seconds: below 2¹⁴ ms (RFC 9000 §18.2).
+const MAX_ACK_DELAY_S: f64 = 16.384;
+
+/// Checks the acknowledgements that a flow asks for. An error continues the key.
+fn check_ack_frequency(flow: &FlowSpec, asked: &AckFrequencySpec) -> Result<(), String> {
+    if flow.recovery.as_deref() != Some("quic") {
+        return Err(r#": needs recovery = "quic""#.into());
+    }
+    if !(asked.max_delay_s > 0.0 && asked.max_delay_s < MAX_ACK_DELAY_S) {
+        let got = asked.max_delay_s;
+        return Err(format!(".max_delay: must be above 0 s and below {MAX_ACK_DELAY_S} s, got {got} s"));
+    }
+    Ok(())
 }

@@ -2,10 +2,10 @@
 
 use waterfill_laws::units::{Duration, Rate, Volume};
 use waterfill_network::{
-    ArrivalSpec, ChangeSpec, CodelSpec, CohabitSpec, ControllerSpec, CountDrops, DemandSpec, Distribution, DualPi2Spec,
-    Effect, EstimatorSpec, FalseSignal, FaultSpec, FlowSpec, FqCodelSpec, FqPieSpec, HostEffect, HostFaultSpec, Level,
-    LinkSpec, LossSpec, MAX_FLOWS, Network, ParamValue, PeriodSpec, PieSpec, QueueSpec, RedSpec, ReorderSpec,
-    RouteChangeSpec, RouteSpec, ShaperSpec, Trials, UpdateSpec,
+    AckFrequencySpec, ArrivalSpec, ChangeSpec, CodelSpec, CohabitSpec, ControllerSpec, CountDrops, DemandSpec,
+    Distribution, DualPi2Spec, Effect, EstimatorSpec, FalseSignal, FaultSpec, FlowSpec, FqCodelSpec, FqPieSpec,
+    HostEffect, HostFaultSpec, Level, LinkSpec, LossSpec, MAX_FLOWS, Network, ParamValue, PeriodSpec, PieSpec,
+    QueueSpec, RedSpec, ReorderSpec, RouteChangeSpec, RouteSpec, ShaperSpec, Trials, UpdateSpec,
 };
 use waterfill_network::{TrafficKind, TrafficSpec};
 
@@ -524,4 +524,21 @@ fn rules_for_pauses_need_a_recovery_that_reports_them() {
     for allowed in ["rfc7661", "off"] {
         assert!(!with(allowed).contains("window_validation"));
     }
+}
+
+#[test]
+fn acknowledgements_that_a_quic_sender_asks_for() {
+    let asked = |recovery: Option<&str>, max_delay_s| {
+        refused("cubic", |n| {
+            let flow = &mut n.flows[0];
+            flow.recovery = recovery.map(Into::into);
+            flow.ack_frequency = Some(AckFrequencySpec { threshold: 9, max_delay_s, reordering: 3 });
+        })
+    };
+    let needs = r#"flow.f.ack_frequency: needs recovery = "quic""#;
+    assert_eq!(asked(None, 0.1), needs);
+    assert_eq!(asked(Some("rack"), 0.1), needs);
+    let limits = "flow.f.ack_frequency.max_delay: must be above 0 s and below 16.384 s";
+    assert_eq!(asked(Some("quic"), 0.0), format!("{limits}, got 0 s"));
+    assert_eq!(asked(Some("quic"), 16.384), format!("{limits}, got 16.384 s"));
 }

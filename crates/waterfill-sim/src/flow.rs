@@ -113,12 +113,16 @@ pub(crate) fn receiving_host(network: &Network, setup: &FlowSetup<'_>) -> Receiv
         counted,
     };
     let faults = ReceiverFaults::new(spec, route.damages, law.params.info().kind);
+    let mut receiver = Receiver::new(receiver, law, faults);
+    if let Some(asked) = &spec.ack_frequency {
+        receiver.set_ack_frequency(asked);
+    }
     ReceivingHost {
         owner,
         is_awaited: false,
         incarnation: sender.incarnation,
         index: sender.index,
-        receiver: Receiver::new(receiver, law, faults),
+        receiver,
         due: Instant::NEVER,
     }
 }

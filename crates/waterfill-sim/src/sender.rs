@@ -123,7 +123,7 @@ impl Sender {
             window_packets: 0,
             timed: spec.demand != Rate::UNLIMITED || spec.paced,
             whole_packets: WholePackets::default(),
-            recovery: Recovery::new(spec.host.retransmission),
+            recovery: quic::recovery(&spec, flow),
             reduction: None,
             marks: (spec.host.ecn == Ecn::Counted).then(|| Box::new(ecn::MarkCounter::new())),
             cwr_pending: false,

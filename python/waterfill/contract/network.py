@@ -103,6 +103,14 @@ class RouteChangeSpec(NamedTuple):
     reverse: tuple[int, ...]
 
 
+class AckFrequencySpec(NamedTuple):
+    """Contents of QUIC's ACK_FREQUENCY frame."""
+
+    threshold: int
+    max_delay_s: float
+    reordering: int
+
+
 class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may be 10⁵ of them
     """A group of `count` flows that differ only in their start times and access delays.
 
@@ -148,11 +156,20 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
     """Application that writes the data; `demand_bps` is then its mean rate, for shares only."""
     routes: tuple[RouteChangeSpec, ...] = ()
     """Later routes, in order of time."""
+    ack_frequency: AckFrequencySpec | None = None
+    """Acknowledgements that a QUIC sender asks for."""
 
     @property
     def ways(self) -> list[RouteChangeSpec]:
         """All routes that the flows ever take, each with its first time, in order of time."""
         return [RouteChangeSpec(0.0, self.forward, self.reverse), *self.routes]
+
+    @property
+    def packets_per_ack(self) -> int:
+        """Number of packets for which there is one acknowledgement, without losses and marks."""
+        if self.ack_frequency is not None:
+            return self.ack_frequency.threshold + 1
+        return 2 if self.delayed_ack else 1
 
     @property
     def limit_bps(self) -> float:

@@ -165,8 +165,7 @@ def acknowledgements_bps(network: Network, rates_bps: Sequence[float]) -> list[f
     load = [0.0] * len(network.links)
     for flow, rate in zip(network.flows, rates_bps, strict=True):
         each = rate * network.ack_bytes / network.packet_bytes
-        if flow.delayed_ack:
-            each /= 2
+        each /= flow.packets_per_ack
         for link in flow.reverse:
             load[link] += each * flow.count
     return load

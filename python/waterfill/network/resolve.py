@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from waterfill.contract.network import (
+    AckFrequencySpec,
     ArrivalSpec,
     BufferSpec,
     DemandSpec,
@@ -32,7 +33,15 @@ from waterfill.network.graph import Graph, Route
 from waterfill.network.protocols import ProtocolInfo, Protocols
 from waterfill.scenario.bulk import uncollected
 from waterfill.scenario.distributions import Distribution
-from waterfill.scenario.document import Application, Flow, Link, Scenario, Traffic, unsupported
+from waterfill.scenario.document import (
+    AckFrequency,
+    Application,
+    Flow,
+    Link,
+    Scenario,
+    Traffic,
+    unsupported,
+)
 from waterfill.scenario.links import NOMINAL_RTT_S
 from waterfill.scenario.units import MAX_COUNT, RATE, TIME, VOLUME, WINDOW
 
@@ -465,7 +474,14 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) 
         faults=links.host_faults(flow, scenario.duration),
         demands=_demands(flow, scenario.duration),
         application=None if flow.application is None else _application(flow.application),
+        ack_frequency=_ack_frequency(flow.ack_frequency),
     )
+
+
+def _ack_frequency(given: AckFrequency | None) -> AckFrequencySpec | None:
+    if given is None:
+        return None
+    return AckFrequencySpec(given.threshold, given.max_delay, given.reordering)
 
 
 def _application(given: Application) -> ApplicationSpec:
@@ -602,6 +618,7 @@ def _web_flow(
         ecn_feedback=traffic.ecn_feedback,
         ecn_codepoint=traffic.ecn_codepoint,
         recovery=traffic.recovery,
+        ack_frequency=traffic.ack_frequency,
         window_validation=traffic.window_validation,
         pacing_quantum=traffic.pacing_quantum,
         access_rate=traffic.access_rate,

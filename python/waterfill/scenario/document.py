@@ -76,6 +76,8 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "traffic.ecn_codepoint": (),
         "flow.recovery": (),
         "traffic.recovery": (),
+        "flow.ack_frequency": (),
+        "traffic.ack_frequency": (),
         "flow.window_validation": (),
         "traffic.window_validation": (),
         "flow.pacing_quantum": (1,),
@@ -98,6 +100,8 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "traffic.ecn_codepoint": (),
         "flow.recovery": (),
         "traffic.recovery": (),
+        "flow.ack_frequency": (),
+        "traffic.ack_frequency": (),
         "flow.window_validation": (),
         "traffic.window_validation": (),
         "flow.pacing_quantum": (1,),
@@ -400,6 +404,21 @@ class Application(Table):
     """Time between two messages (s) (kind = ticks)."""
 
 
+class AckFrequency(Table):
+    """Acknowledgements that a QUIC sender asks its receiver for (draft-ietf-quic-ack-frequency)."""
+
+    threshold: Annotated[
+        int, Field(ge=0, le=10**6), BeforeValidator(lambda v: whole(v, maximum=10**6))
+    ] = 1
+    """Packets that may stay without an acknowledgement: 9 asks for one per ten packets."""
+    max_delay: Annotated[float, replace(SPAN, example="25 ms", at_most=16.383)] = 0.025
+    """Maximum delay of an acknowledgement (s)."""
+    reordering: Annotated[
+        int, Field(ge=0, le=10**6), BeforeValidator(lambda v: whole(v, maximum=10**6))
+    ] = 1
+    """Reordering (packets) at which the receiver acknowledges at once; 0 for never."""
+
+
 class Link(Table):
     """One [[link]]: a queue and a delay between two nodes."""
 
@@ -575,6 +594,8 @@ class _Routed(Table):
     """ECN field of packets that routers may mark; default: as the protocol requires."""
     recovery: Recovery | None = None
     """Method of loss recovery; default: the protocol's."""
+    ack_frequency: AckFrequency | None = None
+    """Acknowledgements that the sender asks for, with recovery = "quic"; default: RFC 9000's."""
     window_validation: Literal["off", "rfc5681", "rfc2861", "rfc7661"] | None = None
     """Rule for a congestion window that the application does not use; default: the protocol's."""
     access_rate: Annotated[float, RATE] | None = None
@@ -871,6 +892,8 @@ ENTRIES: dict[tuple[str, str], type[Table]] = {
     ("flow", "route"): FlowRoute,
     ("flow", "fault"): FlowFault,
     ("flow", "application"): Application,
+    ("flow", "ack_frequency"): AckFrequency,
+    ("traffic", "ack_frequency"): AckFrequency,
 }
 """Tables inside the entries of a section, such as `[[link.event]]`."""
 

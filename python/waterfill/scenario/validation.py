@@ -135,6 +135,7 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
                 yield f"{key}.demand", f"not allowed with demand_trace, got {got}; remove it"
         if flow.application is not None:
             yield from _application(scenario.key("flow", index), flow, flow.application)
+        yield from _ack_frequency(scenario.key("flow", index), flow)
         if flow.protocol is None and protocol is None:
             key = scenario.key("flow", index)
             yield "protocol", f"missing, and {key} names no protocol either; add a protocol to one"
@@ -142,6 +143,7 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
     for key, traffic in zip(scenario.keys("traffic"), scenario.traffic, strict=True):
         yield from _times(scenario, key, traffic, 0.0)
         yield from _traffic(scenario, key, traffic)
+        yield from _ack_frequency(key, traffic)
     start, end = scenario.measure_s
     if not 0 <= start < end <= scenario.duration:
         within = TIME.format(scenario.duration)
@@ -163,6 +165,11 @@ _APPLICATION_VALUES: Mapping[str, str] = {
     "rate": "2 Mbit/s", "on": "500 ms", "off": "2 s", "sizes": "30 kB", "bit_rate": "5 Mbit/s",
     "segment": "4 s", "buffer": "30 s", "interval": "15 ms",
 }  # fmt: skip
+
+
+def _ack_frequency(key: str, entry: Flow | Traffic) -> Iterator[tuple[str, str]]:
+    if entry.ack_frequency is not None and entry.delayed_ack is not None:
+        yield f"{key}.delayed_ack", "not allowed next to ack_frequency, whose threshold replaces it"
 
 
 def _application(key: str, flow: Flow, application: Application) -> Iterator[tuple[str, str]]:
@@ -529,6 +536,7 @@ _FLOW_KEYS = (
         "ecn_feedback",
         "ecn_codepoint",
         "recovery",
+        "ack_frequency",
         "window_validation",
         "base_rtt_window",
     ),

@@ -388,6 +388,7 @@ def test_the_whole_document():
         "demands": (),
         "application": None,
         "routes": (),
+        "ack_frequency": None,
     }
     assert (one["protocol"], one["initial_window_packets"], one["pacing"]) == ("aecp", 3, None)
 

@@ -113,6 +113,42 @@ def test_a_quic_receiver_acknowledges_every_second_packet():
     assert acknowledgements() == pytest.approx(acknowledgements(delayed_ack=False) / 2, rel=0.01)
 
 
+def test_a_quic_sender_asks_for_fewer_acknowledgements():
+    def acknowledgements(threshold: int) -> float:
+        asked = {"threshold": threshold, "max_delay": "100 ms"}
+        flow = {"recovery": "quic", "ack_frequency": asked}
+        found = waterfill.run(one_flow(DEEP, flow, protocol="cubic", duration="10 s"))
+        return found.summary.links[1].utilization
+
+    assert acknowledgements(9) == pytest.approx(acknowledgements(1) / 5, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("flow", "message"),
+    [
+        ({"recovery": "rack"}, 'flow.f.ack_frequency: needs recovery = "quic"'),
+        ({}, 'flow.f.ack_frequency: needs recovery = "quic"'),
+        ({"recovery": "quic", "delayed_ack": False}, "delayed_ack: not allowed next to ack_freq"),
+    ],
+)
+def test_ack_frequency_is_refused_where_nobody_asks(flow, message: str):
+    flow |= {"ack_frequency": {"threshold": 9}}
+    with pytest.raises(waterfill.InputError, match=message):
+        waterfill.run(one_flow(DEEP, flow, protocol="cubic", duration="1 s"))
+
+
+def test_a_late_acknowledgement_postpones_the_probe():
+    """The probe timeout includes the delay that the sender has asked for (RFC 9002 §6.2.1).
+
+    A slow application waits 300 ms for each acknowledgement, and none of them needs a probe.
+    """
+    asked = {"threshold": 50, "max_delay": "300 ms"}
+    flow = {"recovery": "quic", "ack_frequency": asked, "demand": "50 kbit/s"}
+    [found] = waterfill.run(one_flow(DEEP, flow, protocol="cubic", duration="10 s")).summary.flows
+    assert found.rate_bps == pytest.approx(5e4, rel=0.05)
+    assert found.retransmissions == 0
+
+
 def test_quic_probes_an_outage_without_a_timeout_unless_it_lasts():
     def timeouts(end_s: float) -> int:
         events = [{"at": "5 s", "up": False}, {"at": f"{end_s} s", "up": True}]

@@ -34,7 +34,7 @@ mod rfc6675;
 pub(crate) mod rto;
 
 use waterfill_laws::protocol::{Event, Retransmission};
-use waterfill_laws::units::Instant;
+use waterfill_laws::units::{Duration, Instant};
 
 use crate::packet::Blocks;
 
@@ -139,6 +139,11 @@ impl Recovery {
     /// Returns the state of the method `quic`.
     pub(crate) fn quic(&mut self) -> Option<&mut Quic> {
         self.quic.as_deref_mut()
+    }
+
+    /// Returns the longest delay of an acknowledgement of the method `quic`.
+    pub(crate) fn max_ack_delay(&self) -> Duration {
+        self.quic.as_ref().and_then(|quic| quic.asked_delay).unwrap_or(quic::MAX_ACK_DELAY)
     }
 
     /// Returns the sending time of the next packet that is newly found lost, oldest first, if the method keeps times.

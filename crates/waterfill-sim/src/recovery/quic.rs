@@ -41,12 +41,14 @@ pub(crate) struct PathRtt {
     pub(crate) latest: Duration,
     pub(crate) smoothed: Duration,
     pub(crate) variation: Duration,
+    /// Longest delay of the receiver's acknowledgements.
+    pub(crate) max_ack_delay: Duration,
 }
 
 impl PathRtt {
     /// `[rfc9002:§6.2.1]` Returns the probe timeout without backoff.
     fn pto(&self) -> Duration {
-        self.smoothed + (self.variation * 4).max(GRANULARITY) + MAX_ACK_DELAY
+        self.smoothed + (self.variation * 4).max(GRANULARITY) + self.max_ack_delay
     }
 
     /// `[rfc9002:§6.1.2]` Returns the time after which a packet is lost that a later one has overtaken.
@@ -78,6 +80,8 @@ struct LostPacket {
 /// Packets of a QUIC connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Quic {
+    /// Longest delay of an acknowledgement that the sender has asked for; `None` for [`MAX_ACK_DELAY`].
+    pub(crate) asked_delay: Option<Duration>,
     /// Packets `base..base + sent.len()`, of which the first is in flight.
     sent: VecDeque<SentPacket>,
     base: u64,
@@ -406,7 +410,7 @@ mod tests {
     /// An RTT of 100 ms without variation: a PTO of 126 ms, and 112.5 ms until an overtaken packet is lost.
     fn rtt() -> PathRtt {
         let rtt = Duration::from_millis(100);
-        PathRtt { latest: rtt, smoothed: rtt, variation: Duration::ZERO }
+        PathRtt { latest: rtt, smoothed: rtt, variation: Duration::ZERO, max_ack_delay: MAX_ACK_DELAY }
     }
 
     /// Returns the packets of a sender that has sent `n`, one per millisecond from 0 ms.

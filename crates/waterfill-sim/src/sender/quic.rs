@@ -12,15 +12,26 @@ mod pseudocode;
 
 use waterfill_laws::protocol::{Ecn, Event, PacketKind};
 use waterfill_laws::units::{Duration, Instant, Volume};
+use waterfill_network::FlowSpec;
 
-use super::Sender;
+use super::{Sender, SenderSpec};
 use crate::ack_frame::{AckFrame, Numbers};
 use crate::packet::{Blocks, Cargo, Flags, Packet};
-use crate::recovery::quic::{MAX_ACK_DELAY, Outcome, PathRtt, Signal};
+use crate::recovery::Recovery;
+use crate::recovery::quic::{Outcome, PathRtt, Signal};
 use crate::recovery::rto::smoothed;
 
 /// `[rfc9002:§7.2]` Minimum window, kMinimumWindow. The loss window of the laws is one packet, as TCP's.
 const MIN_WINDOW: u64 = 2;
+
+/// Returns the recovery of a new sender, which asks for the acknowledgements of `flow`.
+pub(super) fn recovery(spec: &SenderSpec, flow: &FlowSpec) -> Recovery {
+    let mut recovery = Recovery::new(spec.host.retransmission);
+    if let (Some(quic), Some(asked)) = (recovery.quic(), &flow.ack_frequency) {
+        quic.asked_delay = Some(Duration::from_secs(asked.max_delay_s));
+    }
+    recovery
+}
 
 impl Sender {
     /// Handles an ACK frame.
@@ -93,7 +104,7 @@ impl Sender {
         let Some(rtt) = measured else { return };
         let before = self.smoothed;
         self.update_rtt(now, rtt); // the laws see the sample as it is
-        let delay = ack_delay.min(MAX_ACK_DELAY);
+        let delay = ack_delay.min(self.recovery.max_ack_delay());
         if rtt >= self.base_rtt + delay {
             self.smoothed = Some(smoothed(before, rtt - delay));
         }
@@ -101,7 +112,7 @@ impl Sender {
 
     fn path_rtt(&self) -> PathRtt {
         let (smoothed, variation) = self.smoothed.unwrap_or((self.latest_rtt, self.latest_rtt / 2));
-        PathRtt { latest: self.latest_rtt, smoothed, variation }
+        PathRtt { latest: self.latest_rtt, smoothed, variation, max_ack_delay: self.recovery.max_ack_delay() }
     }
 
     /// Records a data packet that is being sent. Returns its numbers and flags.
