@@ -392,7 +392,8 @@ impl Rack {
 fn split_dsack(una: u64, blocks: Option<&Blocks>) -> (bool, Option<Blocks>) {
     let Some(&[first, second, third]) = blocks else { return (false, None) };
     let within = second.0 <= first.0 && first.1 <= second.1;
-    if first.0 < una || within {
+    // A receiver whose newest ranges are filled sends empty blocks, which report nothing.
+    if first.0 < first.1 && (first.0 < una || within) {
         let others = [second, third, (0, 0)];
         return (true, (second.1 > 0).then_some(others));
     }
@@ -405,6 +406,16 @@ mod tests {
 
     use super::super::testing::NONE;
     use super::*;
+
+    /// `[rfc2883:§4]` A block below the acknowledgement or within the second one reports a duplicate; empty blocks do not.
+    #[test]
+    fn rfc2883_4_duplicates_and_empty_blocks() {
+        let is_duplicate = |blocks| split_dsack(10, Some(&blocks)).0;
+        assert!(is_duplicate([(4, 5), NONE, NONE]));
+        assert!(is_duplicate([(12, 13), (11, 20), NONE]));
+        assert!(!is_duplicate([(12, 13), (14, 20), NONE]));
+        assert!(!is_duplicate([NONE; 3]), "the newest ranges are filled, and older ones are not");
+    }
 
     fn ms(n: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(n)
