@@ -171,13 +171,7 @@ impl Network {
             ));
         }
         check_ecn(at, flow, params.info().host.ecn)?;
-        if let Some(name) = flow.recovery.as_ref().filter(|name| Retransmission::by_name(name).is_none()) {
-            let known: Vec<_> = Retransmission::NAMES.iter().map(|(_, name)| *name).collect();
-            return Err(format!("{at}.recovery: must be one of {}, got {name:?}", known.join(", ")));
-        }
-        if let Some(asked) = &flow.ack_frequency {
-            check_ack_frequency(flow, asked).map_err(|e| format!("{at}.ack_frequency{e}"))?;
-        }
+        check_recovery(at, flow)?;
         if let Some(name) = &flow.window_validation {
             if params.info().host.validation.is_none() {
                 return Err(format!(
@@ -395,6 +389,16 @@ fn check_ecn(at: &str, flow: &FlowSpec, law: Ecn) -> Result<(), String> {
         None | Some("ect0" | "ect1") => Ok(()),
         Some(other) => Err(format!("{at}.ecn_codepoint: must be one of ect0, ect1, got {other:?}")),
     }
+}
+
+/// Checks a flow's method of loss recovery and the acknowledgements that it asks for.
+fn check_recovery(at: &str, flow: &FlowSpec) -> Result<(), String> {
+    if let Some(name) = flow.recovery.as_ref().filter(|name| Retransmission::by_name(name).is_none()) {
+        let known: Vec<_> = Retransmission::NAMES.iter().map(|(_, name)| *name).collect();
+        return Err(format!("{at}.recovery: must be one of {}, got {name:?}", known.join(", ")));
+    }
+    let asked = flow.ack_frequency.as_ref();
+    asked.map_or(Ok(()), |asked| check_ack_frequency(flow, asked).map_err(|e| format!("{at}.ack_frequency{e}")))
 }
 
 /// Longest delay of an acknowledgement that QUIC allows, in seconds: below 2¹⁴ ms (RFC 9000 §18.2).
