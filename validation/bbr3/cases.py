@@ -421,10 +421,10 @@ def ten_times_slower(path: Path) -> Verdict:
     at_s = _first(before, UP).to_s + path.round_s
     slower = {"event": [{"at": f"{at_s!r} s", "rate": f"{path.rate_bps / 10!r} bit/s"}]}
     slow = path._replace(rate_bps=path.rate_bps / 10)
-    round_s = (
-        slow.round_s
-        + max(size["buffer_bdp"] * path.bdp_packets, size["buffer_packets"]) * slow.packet_s
-    )
+    # Packets keep their size, which a path of the lower rate might not have.
+    packet_s = 10 * path.packet_s
+    queue_packets = max(size["buffer_bdp"] * path.bdp_packets, size["buffer_packets"])
+    round_s = max(path.rtt_s + 2 * packet_s, 6 * packet_s) + queue_packets * packet_s
     line = run(path, at_s + 20 * round_s + 9, **size, link=slower)
     after = line.at(at_s)
     lowered = np.isfinite(line.bw_shortterm[after:]).any()
