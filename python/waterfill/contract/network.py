@@ -103,7 +103,8 @@ class RouteChangeSpec(NamedTuple):
     reverse: tuple[int, ...]
 
 
-class AckFrequencySpec(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AckFrequencySpec:
     """Contents of QUIC's ACK_FREQUENCY frame."""
 
     threshold: int

@@ -481,7 +481,9 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) 
 def _ack_frequency(given: AckFrequency | None) -> AckFrequencySpec | None:
     if given is None:
         return None
-    return AckFrequencySpec(given.threshold, given.max_delay, given.reordering)
+    return AckFrequencySpec(
+        threshold=given.threshold, max_delay_s=given.max_delay, reordering=given.reordering
+    )
 
 
 def _application(given: Application) -> ApplicationSpec:

@@ -161,6 +161,8 @@ def everything() -> Network:
     varying = flow._replace(
         name="g",
         demands=(spec.DemandSpec(0.0, 1e6), spec.DemandSpec(0.5, 0.0)),
+        recovery="quic",
+        ack_frequency=spec.AckFrequencySpec(threshold=9, max_delay_s=0.05, reordering=3),
         routes=(spec.RouteChangeSpec(0.5, (1,), (0,)),),
     )
     plain = flow._replace(access_bps=None, size_bytes=None)
