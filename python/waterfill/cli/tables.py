@@ -287,7 +287,7 @@ def compare(runs: Mapping[str, ComparedRun]) -> list[Table | Text]:
             parts.append(Text(f"{name}: {model.decimated(run.decimated)}", style="yellow"))
     rows = [(name, run.compare) for name, run in runs.items()]
     parts.append(printed(model.RUNS, rows, tight=True))
-    costs = [(name, found) for name, run in runs.items() if (found := hosts.of_run(run))]
+    costs = [(name, cost) for name, run in runs.items() if (cost := hosts.of_run(run))]
     if costs:
         parts += [Text(), printed([_hosts("protocol"), *model.LIMITS], costs, tight=True)]
     for name, run in runs.items():
