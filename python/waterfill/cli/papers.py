@@ -157,12 +157,11 @@ def _conclude(judged: list[Judged], *, json: bool) -> None:
     if json:
         print_json(document)
     elif judged:
-        beyond = document["beyond"]
-        print_text(f"by sentence: {_tally(document['sentences'])}")
         short = " (short version)" if is_short(judged) else ""
-        print_text(f"by claim: {_tally(document['counts'])}{short}")
-        if beyond:
+        print_text(f"by sentence: {_tally(document['sentences'])}{short}")
+        if beyond := document["beyond"]:
             print_text(f"claims beyond the papers, not among the sentences: {beyond}")
+        print_text(f"by claim: {_tally(document['counts'])}{short}")
 
 
 def _tally(counts: Mapping[str, int]) -> str:
