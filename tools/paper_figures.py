@@ -31,7 +31,7 @@ SHOWN: Mapping[str, Mapping[str, str]] = {
         "Fig. 10": "one flow at 1 Gbit/s",
         "Fig. 11": "a second flow joins and leaves",
         "Fig. 12": "three flows of unequal RTTs",
-        "Fig. 13": "MaxNet beside UDP",
+        "Fig. 13": "MaxNet next to UDP",
         "Fig. 14": "throughput of six TCPs with random loss",
     },
     "ixcp-2007": {
