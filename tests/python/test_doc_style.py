@@ -20,6 +20,9 @@ PAGES = [
     ),
 ]
 MAX_COLUMNS = 130
+MAX_WORDS = 2500
+# Lists of one entry per item, which readers search and do not read from top to bottom.
+LONG = {"errata.md", "readings.md"}
 MAX_LINES = 5
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _ITEM = re.compile(r"\s*(?:[-*]|\d+\.) ")
@@ -83,3 +86,14 @@ def test_counts_of_verdicts_are_those_of_the_generated_page(page: str):
     assert total is not None
     counts = f"{sentences[0]}; {total[1]} of {total[2]} claims"
     assert counts in (ROOT / page).read_text(encoding="utf-8")
+
+
+def words(text: str) -> int:
+    """Number of words of a page outside of code and tables."""
+    return sum(len(re.findall(r"\w[\w’'-]*", line)) for lines in paragraphs(text) for line in lines)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_page_is_read_in_one_sitting(page: Path):
+    count = words(page.read_text(encoding="utf-8"))
+    assert count <= MAX_WORDS or page.name in LONG, f"{count} words: split the page"

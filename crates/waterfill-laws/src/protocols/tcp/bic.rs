@@ -38,7 +38,7 @@
 //!   per RTT before the first loss.
 //! - Packets are counted, not acknowledgements. Linux estimates their number.
 //!
-//! [Other readings](../../validation/law-readings.md#bic)
+//! [Other readings](../../validation/tcp-readings.md#bic)
 //!
 //! # Validation
 //! Tests below by hand; the simulator's tests of filling and sharing.

@@ -52,7 +52,7 @@
 //!   them kept 150 instead of 10 packets.
 //! - A loss halves 1/δ once per recovery. Nothing is said of timeouts: they are answered as in other TCPs.
 //!
-//! [Other readings](../../validation/law-readings.md#copa)
+//! [Other readings](../../validation/tcp-readings.md#copa)
 //!
 //! # Validation
 //! On 50 Mbit/s and 40 ms 1, 2, 4, 8 and 16 flows keep 2.4, 4.9, 9.8, 18.5 and 35.3 packets in the queue: 2.2 to 2.5 for each,

@@ -47,7 +47,7 @@
 //!   target, at most all of it, so that delayed acknowledgements do not slow it down. §4.3 says so of W_est; Linux does it
 //!   for both.
 //!
-//! [Other readings](../../validation/law-readings.md#cubic)
+//! [Other readings](../../validation/tcp-readings.md#cubic)
 //!
 //! # Validation
 //! Table 1 of RFC 9438 against `[rfc9438:eq5]`, and against this law under one loss every 1/p packets (below). RTT

@@ -40,7 +40,7 @@
 //! - α is not below 1 per RTT, whatever the scaling (FreeBSD).
 //! - The first loss halves the window, because there is no earlier throughput to compare with.
 //!
-//! [Other readings](../../validation/law-readings.md#htcp)
+//! [Other readings](../../validation/tcp-readings.md#htcp)
 //!
 //! # Validation
 //! Tests below by hand; the simulator's tests of filling and sharing.

@@ -38,7 +38,7 @@
 //!   law takes the difference for its queue. With a window it takes its own queue for the path.
 //! - After a loss the window halves, as in Linux.
 //!
-//! [Other readings](../../validation/law-readings.md#vegas)
+//! [Other readings](../../validation/tcp-readings.md#vegas)
 //!
 //! # Validation
 //! One flow and several hold α to β packets each in the queue (`tcp_delay_based` of the simulator).

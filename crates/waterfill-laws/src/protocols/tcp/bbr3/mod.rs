@@ -64,7 +64,7 @@
 //! - With a `recovery` that keeps no sending times, lost packets count as sent with the newest that has arrived.
 //!   §5.5.10.2 has a rule for hosts without selective acknowledgements; it applies to none, because a law is not notified.
 //!
-//! [Other readings](../../validation/law-readings.md#bbr3)
+//! [Other readings](../../validation/tcp-readings.md#bbr3)
 //!
 //! # Validation
 //! The draft's 22 test cases at 25 pairs of RTT and rate: [study `bbr3`](../../validation/bbr3.md). Tests below by hand.
