@@ -23,6 +23,7 @@ STUDIES: Mapping[str, str] = {
     "certificate-mutants": "certificates.kernel.mutants",
     "certificate-mutants-rust": "certificates.mutants",
     "certificates": "certificates.study",
+    "claim-mutants": "claim_mutants.study",
     "cohabit": "cohabit",
     "coverage": "coverage",
     "decoders": "commands:DECODERS",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import fnmatch
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+import tomllib
 from pydantic import BaseModel, ConfigDict, Field
 
 from waterfill.contract.network import ParamValue
@@ -42,11 +42,16 @@ class Own(Change):
 
 
 class Exercised(_Table):
-    """Laws that an experiment exercises, mutants that cannot matter there, and mutants of its own."""
+    """Laws that an experiment exercises.
+
+    `not` has mutants that cannot matter there, `own` further ones, and `unnoticed` an explanation
+    for each mutant that no claim notices.
+    """
 
     laws: list[str]
     irrelevant: dict[str, str] = Field(default={}, alias="not")
     own: dict[str, Own] = {}
+    unnoticed: dict[str, str] = {}
 
 
 class MutantTable(_Table):

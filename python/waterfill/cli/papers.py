@@ -159,6 +159,8 @@ def _conclude(judged: list[Judged], *, json: bool) -> None:
     elif judged:
         short = " (short version)" if is_short(judged) else ""
         print_text(f"by sentence: {_tally(document['sentences'])}{short}")
+        sentences = f"{document['sensitive']} of {document['sentences']['reproduced']}"
+        print_text(f"reproduced sentences that would notice a wrong law: {sentences}")
         if beyond := document["beyond"]:
             print_text(f"claims beyond the papers, not among the sentences: {beyond}")
         print_text(f"by claim: {_tally(document['counts'])}{short}")

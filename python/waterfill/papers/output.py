@@ -12,7 +12,7 @@ from waterfill.contract.versions import versioned
 from waterfill.errors import InputError, nearest, shown
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import VERDICTS, Claim, Figure
-from waterfill.papers.claims.sentences import by_sentence
+from waterfill.papers.claims.sentences import by_sentence, sensitive
 from waterfill.papers.claims.verdict import Judged, state
 from waterfill.papers.figures import PLOTS
 from waterfill.runs.directory import Stage
@@ -22,14 +22,16 @@ from waterfill.runs.result import Document, Result, to_json
 
 def document(judged: Iterable[Judged]) -> Document:
     """Return the document of `reproduce --json`: the claims, and their number by verdict, also by
-    sentence.
+    sentence. `sensitive` counts the reproduced sentences that would notice a wrong law.
     """
     claims = list(judged)
+    verdicts = [(claim, claim.verdict) for claim in claims]
     counts = Counter(claim.verdict for claim in claims)
     return {
         "claims": claims,
         "counts": {verdict: counts[verdict] for verdict in VERDICTS},
-        "sentences": by_sentence((claim, claim.verdict) for claim in claims),
+        "sentences": by_sentence(verdicts),
+        "sensitive": sensitive(verdicts),
         "beyond": sum(claim.beyond is not None for claim in claims),
     }
 

@@ -114,13 +114,19 @@ def test_document_of_a_claim(tmp_path, run):
     ]
     counts = {"reproduced": 1, "differs": 0, "cannot be checked": 0}
     found = document(judged)
-    assert found == {"claims": claims, "counts": counts, "sentences": counts, "beyond": 0}
+    assert found == {
+        "claims": claims,
+        "counts": counts,
+        "sentences": counts,
+        "sensitive": 1,
+        "beyond": 0,
+    }
     assert list(found["claims"][0]) == list(claims[0])
     assert [Judged.read(claim) for claim in found["claims"]] == judged
 
 
 def test_both_keys_reach_the_statement_and_exclude_each_other(tmp_path):
-    for key in ("sentence", "beyond"):
+    for key in ("sentence", "beyond", "insensitive"):
         found = experiment(tmp_path, FILE.replace("expect =", f'{key} = "x"\nexpect =', 1))
         assert verdicts.state(found, found.claims[0])[key] == "x"
     both = FILE.replace("expect =", 'sentence = "x"\nbeyond = "y"\nexpect =', 1)

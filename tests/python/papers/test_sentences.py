@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from waterfill.papers.claims import loading
-from waterfill.papers.claims.sentences import by_sentence, tally
+from waterfill.papers.claims.sentences import by_sentence, sensitive, tally
 from waterfill.papers.claims.verdict import Statement
 
 
@@ -36,8 +36,23 @@ def test_sentences_of_two_papers_and_claims_of_two_experiments_are_apart():
 
 def test_claims_beyond_the_paper_do_not_count():
     claims = [(statement("a", beyond="ours"), "differs"), (statement("b"), "reproduced")]
-    expected = "of 1 sentence, 1 reproduced (100 %), 0 differ, 0 cannot be checked; 1 claim beyond"
-    assert tally(claims) == f"{expected} the papers"
+    assert tally(claims) == (
+        "of 1 sentence, 1 reproduced (100 %), 0 differ, 0 cannot be checked; "
+        "1 of the 1 would notice a wrong law; 1 claim beyond the papers"
+    )
+
+
+def test_a_reproduced_sentence_is_sensitive_if_one_of_its_claims_is():
+    one, two = statement("a", sentence="s", insensitive="w"), statement("b", sentence="s")
+    ours = statement("c", sentence="t", beyond="ours")
+    for claims, expected in (
+        ([one], 0),
+        ([one, two], 1),
+        ([one, statement("d")], 1),
+        ([ours], 0),
+    ):
+        assert sensitive((claim, "reproduced") for claim in claims) == expected
+    assert sensitive([(one, "reproduced"), (two, "differs")]) == 0
 
 
 def test_a_sentence_of_the_papers_has_several_claims():

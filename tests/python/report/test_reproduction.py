@@ -60,7 +60,8 @@ def test_short_verdicts_are_counted_apart_and_labelled(root):
     content = reproduction.content([replace(entry, claims=short)])
     assert content["subtitle"] == (
         "1 experiment: of 2 sentences, 1 reproduced (50 %), 1 differs, 0 cannot be checked; "
-        "0 claims beyond the papers; 2 claims, 1 reproduced, 1 differs, 0 cannot be checked "
+        "1 of the 1 would notice a wrong law; 0 claims beyond the papers; 2 claims, "
+        "1 reproduced, 1 differs, 0 cannot be checked "
         "(50 % of the checkable); of short versions 1 claim, 1 reproduced, 0 differ, "
         "0 cannot be checked (100 % of the checkable)."
     )

@@ -58,7 +58,10 @@ TOY = ProtocolInfo(
         ParamInfo("gain", "ratio", 0.5),
     ),
 )
-OTHER_READINGS = [ROOT / "docs/validation/law-readings.md", ROOT / "docs/validation/tcp-readings.md"]
+OTHER_READINGS = [
+    ROOT / "docs/validation/law-readings.md",
+    ROOT / "docs/validation/tcp-readings.md",
+]
 
 
 def page(rust: str = RUST, protocol: ProtocolInfo = TOY) -> str:

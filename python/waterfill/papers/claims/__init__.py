@@ -22,6 +22,7 @@ Each experiment is a folder papers/PAPER/EXPERIMENT with a scenario.toml and a c
     expect = "reproduced"            # the recorded verdict; any other needs `why` too
     sentence = "§VII.A.1 rise"       # claims of a paper that share it count once by sentence
     beyond = "our own instance"      # in place of `sentence`: why the paper does not say this
+    insensitive = "a bound"          # why no wrong law of the study claim-mutants changes it
 
 An experiment of several runs names them, and its figures and claims say which they use:
 

@@ -128,6 +128,7 @@ class Claim(_Table):
     over_seeds: OverSeeds | None = None
     expect: Verdict
     why: _Text | None = None
+    insensitive: _Text | None = None
 
     @property
     def tolerance_in_unit(self) -> float | None:

@@ -58,6 +58,7 @@ class Statement(Record):
     why: str | None
     sentence: str | None = None
     beyond: str | None = None
+    insensitive: str | None = None
 
     @property
     def path(self) -> str:
@@ -148,7 +149,8 @@ def _shortened(experiment: Experiment, claim: Claim) -> list[str]:
 def state(experiment: Experiment, claim: Claim) -> Statement:
     """Return the properties of a claim that are known before the run."""
     record = claim.over_seeds
-    optional = {"sentence": claim.sentence, "beyond": claim.beyond}
+    keys = ("sentence", "beyond", "insensitive")
+    optional = {key: getattr(claim, key) for key in keys}
     return Statement(
         id=claim.id,
         paper=experiment.paper,
