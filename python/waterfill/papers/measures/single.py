@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from waterfill.papers.measures import convergence, equilibrium, flows, links, signals, theory
+from waterfill.papers.measures import (
+    convergence,
+    equilibrium,
+    flows,
+    identified,
+    links,
+    signals,
+    theory,
+)
 from waterfill.papers.measures.base import Measure, by_name
 
 SINGLE = by_name(
@@ -23,6 +31,21 @@ SINGLE = by_name(
     Measure(flows.mean_window_packets, "count"),
     Measure(flows.window_max_packets, "count"),
     Measure(flows.reduction_interval, "s"),
+    Measure(identified.maxnet_alpha, "ratio"),
+    Measure(identified.maxnet_t, "s"),
+    Measure(identified.maxnet_eta, "ratio"),
+    Measure(identified.price_roughness, "ratio"),
+    Measure(identified.xcp_alpha, "ratio"),
+    Measure(identified.xcp_beta, "ratio"),
+    Measure(identified.xcp_gamma, "ratio"),
+    Measure(identified.rcp_alpha, "ratio"),
+    Measure(identified.rcp_beta, "ratio"),
+    Measure(identified.window_cut, "ratio"),
+    Measure(identified.window_growth, "ratio"),
+    Measure(identified.vcp_gamma, "ratio"),
+    Measure(identified.aecp_alpha, "1/s"),
+    Measure(identified.aecp_beta, "1/s"),
+    Measure(identified.aecp_t, "s"),
     Measure(links.queue_mean, "bytes"),
     Measure(links.queue_share, "ratio"),
     Measure(links.queue_max, "bytes"),
