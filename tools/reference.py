@@ -306,6 +306,12 @@ def _place(claim: Claim) -> str:
     return f"{claim.source}{counted}{apart}"
 
 
+def _verdict(claim: Claim) -> str:
+    """Return the verdict on record, why, and why it would notice no wrong law."""
+    blind = f"; no wrong law changes it: {claim.insensitive}" if claim.insensitive else ""
+    return claim.expect + (f": {claim.why}" if claim.why else "") + blind
+
+
 def claims_page(experiments: Iterable[Experiment]) -> str:
     """Return the reference page of all claims of the given experiments."""
     known = list(experiments)
@@ -337,10 +343,7 @@ def claims_page(experiments: Iterable[Experiment]) -> str:
     ]
     for experiment in known:
         link = f"[{experiment.path}](../../papers/{experiment.path}/README.md)"
-        claims = [
-            (f"`{c.id}`", _place(c), c.statement, c.expect + (f": {c.why}" if c.why else ""))
-            for c in experiment.claims
-        ]
+        claims = [(f"`{c.id}`", _place(c), c.statement, _verdict(c)) for c in experiment.claims]
         out += [f"## {experiment.title}", link]
         out.append(table(("claim", "place", "statement", "verdict, and why"), claims))
     return "\n\n".join(filled(part) for part in out) + "\n"

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-import tomllib
 from pydantic import BaseModel, ConfigDict, Field
 
 from waterfill.contract.network import ParamValue
@@ -17,6 +16,7 @@ from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import ExperimentRun
 from waterfill.runs import backends
 from waterfill.scenario.document import Scenario
+from waterfill.scenario.loading import read_toml
 
 TABLE = Path(__file__).with_name("mutants.toml")
 # The law's name in the table for parameters of the queue that protects explicit flows.
@@ -44,14 +44,14 @@ class Own(Change):
 class Exercised(_Table):
     """Laws that an experiment exercises.
 
-    `not` has mutants that cannot matter there, `own` further ones, and `unnoticed` an explanation
-    for each mutant that no claim notices.
+    `not` has mutants that cannot matter there, and `own` further ones. `hours` says why the mutants
+    run only when the experiment is named.
     """
 
     laws: list[str]
     irrelevant: dict[str, str] = Field(default={}, alias="not")
     own: dict[str, Own] = {}
-    unnoticed: dict[str, str] = {}
+    hours: str | None = None
 
 
 class MutantTable(_Table):
@@ -125,7 +125,13 @@ def _toml(value: ParamValue) -> str:
 @cache
 def table() -> MutantTable:
     """Return the checked content of mutants.toml."""
-    return MutantTable.model_validate(tomllib.loads(TABLE.read_text(encoding="utf-8")))
+    return MutantTable.model_validate(read_toml(TABLE.read_text(encoding="utf-8")))
+
+
+@cache
+def unnoticed() -> dict[str, dict[str, str]]:
+    """Return {experiment: {mutant: why no claim notices it}}, the record in unnoticed.toml."""
+    return read_toml(TABLE.with_name("unnoticed.toml").read_text(encoding="utf-8"))
 
 
 def mutants(path: str) -> list[Mutant]:
