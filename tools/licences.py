@@ -19,7 +19,10 @@ PERMITTED = re.compile(
     re.IGNORECASE,
 )
 # Package: why it is accepted. Tools of tests and builds, which nothing of ours contains.
-ACCEPTED = {"atheris": "Apache-2.0, in its file LICENSE alone"}
+ACCEPTED = {
+    "atheris": "Apache-2.0, in its file LICENSE alone",
+    "python-debian": "GPL-2.0-or-later: a part of reuse, which only reads our files",
+}
 
 
 def pinned(locks: list[Path]) -> set[str]:

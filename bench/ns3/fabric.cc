@@ -6,7 +6,7 @@
 //
 // This program is free software; you can redistribute it and/or modify it under the terms of the
 // GNU General Public License version 2 as published by the Free Software Foundation (the text is
-// in LICENSE-GPL-2.0). It is distributed in the hope that it will be useful, but WITHOUT ANY
+// in LICENSES). It is distributed in the hope that it will be useful, but WITHOUT ANY
 // WARRANTY; without even the implied warranty of MERCHANTABILITY or FITNESS FOR A PARTICULAR
 // PURPOSE. It is linked with ns-3, which has the same licence, and with nothing of Waterfill.
 //

@@ -67,7 +67,7 @@ mkdir -p $shells/bash-completion/completions $shells/zsh/vendor-completions $she
 # What is linked into the program. The project's own crates are those with a path.
 cargo tree --manifest-path $root/Cargo.toml --locked --package waterfill-linux --features daemon --edges normal \
   --prefix none --format '{p} {l}' | sed 's/ (\*)$//' | grep -v ' (/' | sort -u >crates.txt
-mit=$(sed -n '/^Permission/,$p' $root/LICENSE-MIT | sed 's/^$/./; s/^/ /')
+mit=$(sed -n '/^Permission/,$p' $root/LICENSES/MIT.txt | sed 's/^$/./; s/^/ /')
 copyright=$(<debian/copyright)
 printf '%s\n' "${copyright/@MIT@/$mit}" >debian/copyright
 cat >debian/changelog <<TEXT

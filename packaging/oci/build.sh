@@ -37,7 +37,7 @@ layer() { # name, folder, options of umoci config
   umoci insert --history.created "$created" --image "$image" "$2" /
   umoci config --history.created "$created" --created "$created" --image "$image" --author "The Waterfill authors" \
     --config.label org.opencontainers.image.version="$version" \
-    --config.label org.opencontainers.image.licenses="Apache-2.0 OR MIT" "${@:3}"
+    --config.label org.opencontainers.image.licenses="(Apache-2.0 OR MIT) AND (GPL-2.0-only OR BSD-2-Clause)" "${@:3}"
   umoci gc --layout "out/oci/$1"
   tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "out/oci/$1" \
     -cf "out/oci/$1-$version.oci.tar" .
@@ -65,7 +65,7 @@ python=$(chroot "$work/waterfill" python3 -c 'import sys; print("%d.%d" % sys.ve
 # Of the lock file's packages these only build.
 rm -rf "$home"/lib/{bin,uv,uv-*,maturin,maturin-*}
 tar -c --exclude=__pycache__ python/waterfill papers examples docs/scenario.toml docs/scenario.schema.json README.md \
-  LICENSE-APACHE LICENSE-MIT | tar -x --no-same-owner -C "$home"
+  LICENSE LICENSES | tar -x --no-same-owner -C "$home"
 cat >"$work/waterfill/usr/bin/waterfill" <<'TEXT'
 #!/bin/sh
 PYTHONPATH=/opt/waterfill/python:/opt/waterfill/lib exec python3 -m waterfill "$@"
