@@ -32,7 +32,7 @@ docs: build ## write the pages made from the code: protocols, keys of a scenario
 	@$(VENV)/python -m tools.docs
 
 site: .venv/.dev ## build the documentation site into out/site, readable without a network
-	@NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/python -m mkdocs build --strict --quiet
 	@echo "open out/site/index.html, or: $(VENV)/python -m http.server --directory out/site --bind 127.0.0.1"
 
 new-protocol: .venv/.run ## write the first version of a protocol, with a failing equation test: make new-protocol NAME=foo [KERNEL=1]

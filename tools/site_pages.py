@@ -25,6 +25,8 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from tools import release
+
 ROOT = Path(__file__).resolve().parent.parent
 INDEX = "docs/README.md"
 # The front page of validation: its links are the records below it in the navigation.
@@ -364,8 +366,15 @@ def navigation() -> list[Any]:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Set the navigation in the MkDocs configuration."""
+    """Set the navigation in the MkDocs configuration, and the addresses if they are known."""
     config.nav = navigation()
+    try:
+        address = release.repository()
+    except ValueError as error:
+        raise PluginError(str(error)) from None
+    if address is not None:
+        config.repo_url = address
+        config.site_url = release.site_of(address)
     return config
 
 
