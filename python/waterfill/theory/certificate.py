@@ -140,6 +140,37 @@ def falls(gains: Gains, tau_max_s: float) -> Check:
     return Check("ω₀(τ) falls as τ grows", "200 RTTs", rise, "< 0", rise < 0)
 
 
+def lemma_2(gains: Gains, tau_max_s: float) -> tuple[float, ...]:
+    """`[maxnet-2007:lemma2]` Return the share of grid points at which each of the lemma's six
+    statements fails, for eq. 13.
+
+    Derivatives are exact, in u = ln φ and v = ln τ with p = ηαT/τ. At constant θ the gain L = ln|F|
+    changes by L_v·dv + L_u·du with θ_u·du = −θ_v·dv. Where the phase rises with φ, which a lag
+    compensator allows, that changes the sign of (3), and of (4) where it rises with τ at one ω.
+    """
+    taus = tau_max_s * np.geomspace(1e-9, 1.0, 600)[:, None]
+    phi, p, eta = (
+        np.geomspace(1e-4, 20.0, 601)[None, :],
+        gains.eta * gains.alpha_t_s / taus,
+        gains.eta,
+    )
+    theta = np.arctan(phi / eta) - np.arctan(phi / p) - math.pi / 2 - phi
+    zero, pole = phi**2 + eta**2, phi**2 + p**2
+    gain_u, gain_v = -1 + phi**2 / zero - phi**2 / pole, p**2 / pole
+    theta_u, theta_v = phi * eta / zero - phi * p / pole - phi, -phi * p / pole
+    turn = gain_u * theta_v - gain_v * theta_u
+    left = theta < -math.pi / 2
+    thresholds = [maxnet.omega_0(gains, float(tau)) for tau in taus[::3, 0]]
+    return (
+        float(np.mean(np.diff(thresholds) >= 0)),
+        float(np.mean((turn / theta_v >= 0)[left])),
+        float(np.mean((turn / theta_u >= 0)[left])),
+        float(np.mean(turn / (theta_u + theta_v) >= 0)),
+        float(np.mean(theta_v >= 0)),
+        float(np.mean(gain_v <= 0)),
+    )
+
+
 _CUT = "Proposition 2: the tail below τ′ stays below y = γx"
 
 

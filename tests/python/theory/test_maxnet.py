@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from waterfill.theory import certificate, encoding, loops, maxnet, tuning
 from waterfill.theory.maxnet import Gains
@@ -106,6 +107,21 @@ def test_lemma_2_on_a_grid():
             hits = np.flatnonzero((angles[:-1] > theta) & (angles[1:] <= theta))
             sizes.append(abs(complex(maxnet.response(PAPER, omegas[hits[0]], tau))))
         assert sizes == sorted(sizes)
+
+
+def test_lemma_2_fails_where_the_phase_rises():
+    """Two points of one θ: the shorter RTT, with the higher ω, has the larger |F|."""
+    theta = float(maxnet.phase(PAPER, 1e-4, 1000.0))
+    assert theta < -math.pi / 2
+    other = brentq(lambda w: float(maxnet.phase(PAPER, w, 711.0)) - theta, 1.3e-4, 1.5e-4)
+    long, short = maxnet.response(PAPER, 1e-4, 1000.0), maxnet.response(PAPER, other, 711.0)
+    assert other > 1e-4
+    assert abs(complex(long)) == pytest.approx(11.6619, abs=5e-5)
+    assert abs(complex(short)) == pytest.approx(11.6647, abs=5e-5)
+    failing = certificate.lemma_2(PAPER, 1000.0)
+    assert [share > 0 for share in failing] == [False, False, True, True, False, False]
+    # A pure lead up to τ̄ = αT has no rising part below −π/2.
+    assert certificate.lemma_2(FIG_10, 0.1)[2] == 0
 
 
 @pytest.fixture(scope="module")

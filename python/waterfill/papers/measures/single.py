@@ -97,6 +97,8 @@ SINGLE = by_name(
     Measure(theory.maxnet_alpha_max, "ratio", "nothing"),
     Measure(theory.maxnet_hull_limit, "ratio", "nothing"),
     Measure(theory.maxnet_common_zero, "1/s", "nothing"),
+    Measure(theory.maxnet_lemma_2, "ratio", "nothing"),
+    Measure(theory.maxnet_truncation, "ratio", "nothing"),
     Measure(theory.maxnet_single_limit, "ratio", "nothing"),
     Measure(theory.maxnet_fairness, "s", "nothing"),
     Measure(theory.maxnet_fairness_gain, "ratio", "nothing"),

@@ -58,6 +58,26 @@ def maxnet_hull_limit(
     return certificate.hull_limit(gains, certificate.mixture(max_rtt_s, count=80)).alpha_max
 
 
+def maxnet_lemma_2(*, alpha_t_s: float, eta: float, max_rtt_s: float, part: int) -> float:
+    """`[maxnet-2007:lemma2]` Return the share of frequencies and RTTs up to τ̄ at which a part of
+    Lemma 2, 1 to 6, fails.
+    """
+    return _lemma_2(alpha_t_s, eta, max_rtt_s)[part - 1]
+
+
+@lru_cache(maxsize=4)
+def _lemma_2(alpha_t_s: float, eta: float, max_rtt_s: float) -> tuple[float, ...]:
+    return certificate.lemma_2(Gains(alpha_t_s, eta), max_rtt_s)
+
+
+def maxnet_truncation(*, alpha_t_s: float, eta: float, max_rtt_s: float) -> float:
+    """`[maxnet-2007:prop2]` Return the sine of the largest angle of the tail below τ′ over y = γx,
+    which Proposition 2 needs to be negative.
+    """
+    built = _built(alpha_t_s, eta, max_rtt_s, None)
+    return certificate.truncation(Gains(alpha_t_s, eta), built).value
+
+
 def maxnet_single_limit(
     *, alpha_t_s: float, eta: float, rtt_s: float, common_rtt_s: float
 ) -> float:

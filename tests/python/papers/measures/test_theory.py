@@ -70,3 +70,12 @@ def test_time_constants_of_fairness():
     # Two flows of one RTT: their difference decays with the compensator's pole, zαT/τ.
     case |= {"rtts_s": [0.2, 0.2]}
     assert theory.maxnet_fairness(**case) == pytest.approx(1 / (0.01 * 0.1 / 0.2))
+
+
+def test_lemma_2_and_proposition_2():
+    case = {"alpha_t_s": 0.264, "eta": 0.06, "max_rtt_s": 1000.0}
+    assert theory.maxnet_lemma_2(**case, part=2) == 0
+    assert theory.maxnet_lemma_2(**case, part=3) == pytest.approx(0.194, abs=1e-3)
+    # Fig. 10's case does not need the RTTs below τ′, 1000 s does.
+    figure_10 = {"alpha_t_s": 0.1, "eta": 0.7, "max_rtt_s": 3.0}
+    assert theory.maxnet_truncation(**figure_10) < 0 < theory.maxnet_truncation(**case)

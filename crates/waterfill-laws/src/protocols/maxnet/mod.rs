@@ -51,7 +51,7 @@
 //!   default the average is exponential with weight dt/τ, at most 1. With `average = "sliding"` it is the mean of the
 //!   last τ, each price with weight dt. That mean leaves more gain: §VI's α is certified for mixtures of RTTs with the
 //!   exponential average only (theory.md).
-//! - Fig. 3 adds `Q/T0` to a volume. The term is a rate, so it is read as Q·dt_p/T₀.
+//! - Fig. 3 adds `Q/T0` to a volume, so its T₀ counts intervals dt_p. `t_0` is a time: the term is Q·dt_p/T₀, the same law.
 //! - ξ is updated before the window, in the order that Fig. 2 prints (`order`). Below τ ≈ αηT it then reaches ξ* within
 //!   one update, and the loop is a plain integrator.
 //! - "The current transmission rate" of §IV.B is the volume of the last full dt_p over dt_p (y/dt of thesis §3.1.2).
