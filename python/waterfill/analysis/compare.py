@@ -64,6 +64,9 @@ _MIN_AVERAGES = 20
 
 _COMMAND_LINE = "command line"
 
+# Compared by default: the best-known explicit laws.
+DEFAULT = ("maxnet", "xcp", "rcp", "abc")
+
 DOCUMENT = "compare.json"
 
 
@@ -71,10 +74,12 @@ DOCUMENT = "compare.json"
 
 
 def select(names: str | None, on: str, laws: Mapping[str, PythonLaw] | None = None) -> list[str]:
-    """Return the protocols in a list "a,b,c", or by default all explicit protocols and `laws`.
+    """Return the protocols in a list "a,b,c", or by default those of `DEFAULT` and `laws`.
 
-    `laws` are laws in Python by name; those of installed packages need no mention. Raises
-    InputError for a name that is unknown or does not run on the backend, and for a wrong law.
+    In the list, `explicit` and `all` stand for all explicit protocols and all protocols of the
+    backend, each with `laws`. `laws` are laws in Python by name; those of installed packages need
+    no mention. Raises InputError for a name that is unknown or does not run on the backend, and for
+    a wrong law.
     """
     builtin, given = backends.known(on), laws or {}
     chosen = None if names is None else [name.strip() for name in names.split(",")]
@@ -83,7 +88,14 @@ def select(names: str | None, on: str, laws: Mapping[str, PythonLaw] | None = No
     known = infos(summaries(own)) | builtin
     able = [p.name for p in known.values() if on in p.backends]
     if chosen is None:
-        return [name for name in able if known[name].kind == "explicit" or name in given]
+        return [name for name in able if name in DEFAULT or name in given]
+    groups = {
+        "explicit": [name for name in able if known[name].kind == "explicit" or name in given],
+        "all": able,
+    }
+    if any(name in groups and name not in known for name in chosen):
+        chosen = [one for name in chosen for one in groups.get(name, [name])]
+        chosen = list(dict.fromkeys(chosen))
     for name in chosen:
         if not name:
             message = f"must be names separated by commas, got {shown(names)}"

@@ -33,7 +33,7 @@ app = typer.Typer(
     epilog=examples(
         "waterfill new dumbbell -o S.toml    # a commented scenario to start from",
         "waterfill run S.toml                # rates, RTTs and queues",
-        "waterfill compare S.toml -o out     # every explicit protocol",
+        "waterfill compare S.toml -o out     # four explicit protocols side by side",
     ),
     no_args_is_help=True,
     pretty_exceptions_enable=False,

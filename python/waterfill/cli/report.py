@@ -12,11 +12,12 @@ from waterfill.cli.console import print_text
 
 
 def report(
-    directory: Annotated[
-        Path,
+    directories: Annotated[
+        list[Path],
         Argument(
-            metavar="DIR",
-            help="Directory written by run -o, compare -o, sweep -o or reproduce.",
+            metavar="DIR…",
+            help="Directories written by run -o, compare -o, sweep -o or reproduce, or one that "
+            "holds these.",
             parser=place,
         ),
     ],
@@ -24,9 +25,12 @@ def report(
     """Write a report of results into their directory.
 
     DIR/report.html has charts, tables and configuration in one file for a browser. For a
-    reproduction, report.md is written too.
+    reproduction, report.md is written too. A directory without a result of its own stands for
+    the results one level down.
     """
-    from waterfill.report import write
+    from waterfill.report import detect, write
 
-    for path in write.write(directory):
-        print_text(f"written to {path}")
+    # All are checked before the first page is written.
+    for directory in [found for given in directories for found in detect.results(given)]:
+        for path in write.write(directory):
+            print_text(f"written to {path}")

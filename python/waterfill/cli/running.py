@@ -82,7 +82,7 @@ Protocols = Annotated[
     Option(
         "--protocols",
         metavar="A,B,C",
-        help="Protocols to compare. Default: all explicit ones.",
+        help="Protocols to compare, or explicit or all. Default: maxnet,xcp,rcp,abc.",
         autocompletion=completion.protocols,
     ),
 ]

@@ -16,6 +16,30 @@ ResultKind: TypeAlias = Literal["run", "comparison", "sweep", "reproduction"]
 CLAIMS = "claims.json"
 
 
+def results(directory: Path) -> list[Path]:
+    """Return the directory if it holds a result, or else its subdirectories that hold one.
+
+    Raises InputError if there is none.
+    """
+    try:
+        kind(directory)
+    except InputError as error:
+        below = sorted(path for path in directory.glob("*/") if not path.name.startswith("."))
+        found = [path for path in below if _holds_result(path)]
+        if not found:
+            raise error from None
+        return found
+    return [directory]
+
+
+def _holds_result(directory: Path) -> bool:
+    try:
+        kind(directory)
+    except InputError:
+        return False
+    return True
+
+
 def kind(directory: Path) -> ResultKind:
     """Return the kind of a directory's contents; raise InputError if the directory has no results
     of Waterfill.

@@ -50,6 +50,9 @@ def check(name: object) -> None:
     """Raise InputError when there is no backend of this name."""
     if not isinstance(name, str):
         raise InputError("run", "on", f"must be a backend's name, got {shown(name)}")
+    if "," in name:
+        why = f"must be one backend, got {shown(name)}"
+        raise InputError("command line", "on", why, f"for several: waterfill compare … --on {name}")
     if name not in BACKENDS:
         why = f"unknown backend {shown(name)}{nearest(name, BACKENDS)}"
         raise InputError("command line", "on", why)

@@ -122,12 +122,14 @@ class Stage:
     """A hidden folder that replaces `directory` when it is published.
 
     A context manager: it locks the directory, and removes what was not published. The directory is
-    created if missing. Raises WriteError when it may not be replaced, cannot be written or another
-    process writes it.
+    created if missing, and removed again if nothing is published. Raises WriteError when it may not
+    be replaced, cannot be written or another process writes it.
     """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         recover(Path(directory))
+        above = (Path(directory), *Path(directory).parents)
+        self._made = [path for path in above if not os.path.lexists(path)]
         self.directory = make_directory(directory)
         linked = self.directory.is_symlink() or self.directory.name in ("", "..")
         self._target = self.directory.resolve() if linked else self.directory
@@ -141,12 +143,15 @@ class Stage:
                     remove(killed)
             self.folder = self._stack.enter_context(next_to(self._target))
         except OSError as error:
-            self._stack.close()
+            self.__exit__()
             raise cannot_write(self._target.parent, error) from None
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+        with suppress(OSError):  # a published one is not empty
+            for path in self._made:
+                path.rmdir()
 
     def _check(self) -> None:
         """Raise WriteError if the directory may not be replaced."""

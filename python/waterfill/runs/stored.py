@@ -161,7 +161,8 @@ def load_run(directory: str | os.PathLike[str]) -> StoredResult:
     folder = Path(directory)
     recover(folder)
     if not folder.is_dir():
-        raise InputError(str(folder), "", "no such directory")
+        problem = "a file, not a directory" if folder.exists() else "no such directory"
+        raise InputError(str(folder), "", problem)
     if not (folder / SUMMARY).exists():
         runs = sorted(path.parent.name for path in folder.glob(f"*/{SUMMARY}"))
         message = f"not the directory of a run: it has no {SUMMARY}"

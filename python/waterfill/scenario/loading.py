@@ -7,6 +7,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,14 @@ _REPEATED = re.compile(
 )
 _PART = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
 _KEY = re.compile(rf"\s*(?:\[+\s*)?({_PART}(?:\s*\.\s*{_PART})*)")
+# For a key without a value.
+_EXAMPLES = {
+    "duration": "duration='10 s'",
+    "measure": 'measure=\'["5 s", "10 s"]\'',
+    "protocol": "protocol=maxnet",
+    "sample": "sample='10 ms'",
+    "seed": "seed=2",
+}
 # A repeated key's value of more lines is not searched for its key.
 _MAX_VALUE_LINES = 100
 
@@ -48,8 +57,9 @@ def load(path: str | os.PathLike[str], sets: Iterable[str] = ()) -> Scenario:
         with open(source, "rb") as file:
             data = file.read(_MAX_FILE_BYTES + 1)
     except FileNotFoundError:
-        advice = "`waterfill new` lists scenarios to start from"
-        raise InputError(source, "", "no such file", advice) from None
+        raise InputError(source, *_no_file(source)) from None
+    except IsADirectoryError:
+        raise InputError(source, "", *_directory(Path(source))) from None
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(source, "", f"cannot read the scenario file: {reason}") from None
@@ -60,6 +70,25 @@ def load(path: str | os.PathLike[str], sets: Iterable[str] = ()) -> Scenario:
     except UnicodeDecodeError as error:
         raise InputError(source, "", f"not UTF-8: invalid byte at offset {error.start}") from None
     return from_toml(text, source, sets)
+
+
+def _no_file(source: str) -> tuple[str, str, str]:
+    """Return the key, the problem and the advice of a scenario file that does not exist."""
+    path = Path(source)
+    with suppress(OSError, ValueError):
+        near = [one.name for one in path.parent.glob("*.toml")]
+        close = nearest(path.name, near) if near else ""
+        if "did you mean" in close:
+            return "", f"no such file{close}", ""
+    return "", "no such file", "`waterfill new` lists scenarios to start from"
+
+
+def _directory(path: Path) -> tuple[str, str]:
+    """Return the problem and the advice of a directory in place of a scenario file."""
+    if (path / "summary.json").is_file():
+        file = path / "scenario.toml"
+        return "the result of a run, not a scenario file", f"type plot, report, or run {file}"
+    return "a directory, not a scenario file", "type the path of a scenario file in it"
 
 
 @uncollected()
@@ -173,8 +202,9 @@ def _override(document: dict[str, Any], assignment: str) -> str:
     """Apply one `path=value` override to the document and return the path."""
     path, equals, text = (part.strip() for part in assignment.partition("="))
     if not equals or not path or not all(path.split(".")):
-        advice = "write KEY=VALUE, such as flow.long.count=3"
-        raise InputError(COMMAND_LINE, path, "not an assignment", advice)
+        example = _EXAMPLES.get(path, "flow.long.count=3")
+        why = f"must be KEY=VALUE, got {shown(assignment)}"
+        raise InputError(COMMAND_LINE, "set", why, f"type --set {example}")
     # Bytes of the command line that are no UTF-8 arrive as surrogates, which no file can hold.
     if not assignment.isascii() and any("\ud800" <= c <= "\udfff" for c in assignment):
         raise InputError(COMMAND_LINE, path, f"not UTF-8, got {shown(text)}")

@@ -164,6 +164,8 @@ class Quantity:
         written = re.sub(r"b/s$", "bit/s", re.sub(r"Bps$", "B/s", match[4]))
         written = re.sub(r"(?i)(bps|bits?/sec|b/sec)$", "bit/s", written)
         written = re.sub(r"(?i)(seconds?|secs?)$", "s", re.sub(r"(?i)bytes?$", "B", written))
+        if "bit/s" in self.units:
+            written = re.sub(r"(?i)bits?$", "bit/s", written)
         alike = [unit for unit in self.units if unit == written]
         alike += [unit for unit in self.units if unit.casefold() == written.casefold()]
         return f"{match[1]} {alike[0]}" if alike else None

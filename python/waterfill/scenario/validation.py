@@ -59,14 +59,16 @@ def first_error(raw: dict[str, Any], error: ValidationError) -> tuple[str, str]:
     if isinstance(cause, PartError) and cause.part:
         key += f".{cause.part}"
     fields = {field.alias or name: field for name, field in model.model_fields.items()}
-    return key, _message(found, key, str(location[-1]) if location else "", fields)
+    return key, _message(found, key, fields, raw)
 
 
-def _message(found: Any, key: str, last: str, fields: Mapping[str, Any]) -> str:
-    kind, context = found["type"], found.get("ctx", {})
+def _message(found: Any, key: str, fields: Mapping[str, Any], raw: Mapping[str, Any]) -> str:
+    """Return the problem and the advice for one of pydantic's errors in the document `raw`."""
+    kind, context, location = found["type"], found.get("ctx", {}), found["loc"]
+    last = str(location[-1]) if location else ""
     got = f", got {shown(found['input'])}"
     if kind == "extra_forbidden":
-        return _MOVED.get(key) or f"unknown key{nearest(last, fields)}"
+        return _MOVED.get(key) or f"unknown key{_meant(raw, key) or nearest(last, fields)}"
     if kind == "missing":
         if last == "link":
             return _NO_LINK
@@ -89,6 +91,11 @@ def _message(found: Any, key: str, last: str, fields: Mapping[str, Any]) -> str:
         return f"must have at least {least} {'entry' if least == 1 else 'entries'}{got}"
     if kind in ("too_short", "too_long") or (kind == "list_type" and last == "measure"):
         return f"must be two times, the start and the end{got}"
+    if kind == "dict_type" and location[:1] == ("params",) and len(location) == 2:
+        own = raw.get("protocol")
+        if last != own:
+            protocol = own if isinstance(own, str) and own else "PROTOCOL"
+            return f"parameters belong to a protocol{got}; write params.{protocol}.{last}"
     wanted = {
         "string_type": "a text",
         "bool_type": "true or false",
@@ -98,6 +105,16 @@ def _message(found: Any, key: str, last: str, fields: Mapping[str, Any]) -> str:
         "model_attributes_type": "a table",
     }
     return f"must be {wanted[kind]}{got}" if kind in wanted else f"{found['msg']}{got}"
+
+
+def _meant(raw: Mapping[str, Any], key: str) -> str:
+    """Return `, did you mean "link.NAME.KEY"?` if an unknown key of the file is one of an entry."""
+    for section, model in SECTIONS.items():
+        entries = raw.get(section)
+        names = {field.alias or name for name, field in model.model_fields.items()}
+        if key in names and isinstance(entries, list) and entries:
+            return f', did you mean "{section}.{labels(entries)[0]}.{key}"?'
+    return ""
 
 
 _NO_LINK = "no link; add a [[link]]"
@@ -138,7 +155,8 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
         yield from _ack_frequency(scenario.key("flow", index), flow)
         if flow.protocol is None and protocol is None:
             key = scenario.key("flow", index)
-            yield "protocol", f"missing, and {key} names no protocol either; add a protocol to one"
+            advice = 'write protocol = "maxnet" at the top or in the flow'
+            yield "protocol", f"missing, and {key} names none; {advice}{_unknown_link(scenario)}"
     yield from _order(scenario)
     for key, traffic in zip(scenario.keys("traffic"), scenario.traffic, strict=True):
         yield from _times(scenario, key, traffic, 0.0)
@@ -152,6 +170,16 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
     if scenario.duration / scenario.sample > MAX_SAMPLES:
         got = TIME.format(scenario.sample)
         yield "sample", f"the run has more than {MAX_SAMPLES} samples, got {got}; use a longer time"
+
+
+def _unknown_link(scenario: Scenario) -> str:
+    """Return a second problem to report: the first flow's path over a link that is missing."""
+    known = {link.name.removesuffix(":rev") for link in scenario.link}
+    for index, flow in enumerate(scenario.flow):
+        for name in flow.path or ():
+            if name.removesuffix(":rev") not in known:
+                return f"; and {scenario.key('flow', index)}.path names no link, got {shown(name)}"
+    return ""
 
 
 # The keys of each kind of application: those that it needs, and those that it may have.

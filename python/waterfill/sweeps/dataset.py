@@ -120,13 +120,15 @@ class Dataset:
             if not isinstance(before, dict):
                 raise InputError(str(path), "", "not the JSON document of a sweep")
             versions.check(before, str(path))
+            axes = before.get("axes")
+            over = ", ".join(map(str, axes)) if isinstance(axes, dict) and axes else "seeds only"
             for key, what in (
                 ("identity", "another scenario or version of Waterfill"),
-                ("columns", "other axes or columns"),
+                ("columns", f"other axes or columns ({over})"),
             ):
                 if before.get(key) != now[key]:
-                    message = f"holds a sweep of {what}: choose another -o DIR, or delete it"
-                    raise InputError(str(self.folder), "", message)
+                    advice = "type -o DIR to keep both, or delete it"
+                    raise InputError(str(self.folder), "", f"holds a sweep of {what}", advice)
         elif any(self.parts()):
             raise InputError(str(path), "", "missing, although points of a sweep are here")
         elif holds_result(self.folder):

@@ -31,6 +31,14 @@ def known() -> dict[str, ProtocolInfo]:
     return kernel.protocols(protocols.load(), kernel.offered())
 
 
+def _no_daemon(name: str) -> tuple[str, str]:
+    """Return the problem and the advice where the daemon that runs a law is missing or too old."""
+    if daemon.binary() is not None:
+        return f"the daemon {kernel.LOADER} here does not have {shown(name)}", "type make build"
+    problem = f"{shown(name)} needs the daemon {kernel.LOADER}, which was not built"
+    return problem, "in a checkout, tools/daemon.sh names what is missing; then type make build"
+
+
 def resolve(scenario: Scenario) -> Network:
     """Return the resolved network of a scenario as the testbed runs it.
 
@@ -44,12 +52,7 @@ def resolve(scenario: Scenario) -> Network:
         if possible and "linux" not in infos.get(str(name), _NONE).backends:
             key = "protocol" if flow.protocol is None else f"{scenario.key('flow', index)}.protocol"
             if loaded:
-                got = "none" if daemon.binary() is None else "one that lacks it"
-                raise scenario.error(
-                    key,
-                    f"{shown(name)} needs the daemon {kernel.LOADER} beside this Python "
-                    f"(make build, in a checkout), got {got}",
-                )
+                raise scenario.error(key, *_no_daemon(str(name)))
             able = ", ".join(info.name for info in infos.values() if "linux" in info.backends)
             raise scenario.error(
                 key, f"{shown(name)} is not in this kernel, which has {able or 'none'}"

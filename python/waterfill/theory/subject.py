@@ -74,7 +74,10 @@ def parse(
         return _subject(placeholder, what, None)
     if not what.endswith(".toml") and not Path(what).exists():
         if what in protocols.load():
-            why = "this command does not support this protocol"
+            if protocols.load()[what].kind == "explicit":
+                why = "not covered by this command"
+            else:
+                why = "no router computes its rate, so there is no control loop to analyze"
             raise InputError("command line", what, why, f"choose one of {', '.join(supported)}")
         known = nearest(what, supported)
         raise InputError("command line", what, f"neither a protocol nor a scenario file{known}")

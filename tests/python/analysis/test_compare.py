@@ -55,6 +55,7 @@ to = "c"
 start = "4 s"
 """
 PAIR = ("--protocols", "maxnet,window")
+SHORT = ("--set", "duration=200 ms", "--set", "flow.g.start=50 ms")
 
 
 @pytest.fixture
@@ -187,10 +188,9 @@ def test_spans_are_cut_to_a_life():
 # --- runs ----------------------------------------------------------------------------------------
 
 
-def test_select_takes_every_explicit_protocol_of_the_backend():
-    explicit = [p.name for p in backends.known("sim").values() if p.kind == "explicit"]
-    assert compare.select(None, "sim") == explicit
-    assert compare.select(None, "fluid") == [name for name in explicit if name != "abc"]
+def test_select_takes_the_protocols_of_the_backend():
+    assert compare.select(None, "sim") == ["maxnet", "xcp", "rcp", "abc"]
+    assert compare.select(None, "fluid") == ["maxnet", "xcp", "rcp"]
     assert compare.select("aecp, maxnet", "sim") == ["aecp", "maxnet"]
 
 
@@ -314,13 +314,21 @@ def test_compare_prints_a_table_of_figures_and_one_of_hosts(waterfill, scenario)
     assert [line.split(":")[0] for line in ran.err.splitlines()] == ["maxnet", "window", "hint"]
 
 
-def test_compare_runs_every_explicit_protocol(waterfill, scenario):
-    ran = waterfill("compare", scenario, "--json")
+def test_compare_runs_four_explicit_protocols(waterfill, scenario):
+    ran = waterfill("compare", scenario, *SHORT, "--json")
+    assert list(ran.document["runs"]) == ["maxnet", "xcp", "rcp", "abc"]
+
+
+def test_all_and_explicit_stand_for_protocols(waterfill, scenario):
     known = waterfill("protocols", "--json").document
-    explicit = [p["name"] for p in known if p["kind"] == "explicit" and "sim" in p["backends"]]
-    assert list(ran.document["runs"]) == explicit
-    assert "maxnet" in explicit
-    assert "window" not in explicit
+    able = {p["name"]: p["kind"] for p in known if "sim" in p["backends"]}
+    explicit = [name for name, kind in able.items() if kind == "explicit"]
+    assert compare.select("explicit", "sim") == explicit
+    assert compare.select("cubic,explicit,xcp", "sim") == ["cubic", *explicit]
+    assert compare.select("all", "sim") == list(able)
+    assert "abc" not in compare.select("all", "fluid")
+    ran = waterfill("compare", scenario, "--protocols", "all", *SHORT, "--json")
+    assert list(ran.document["runs"]) == list(able)
 
 
 def test_compare_json_is_the_runs_documents(waterfill, scenario):

@@ -161,7 +161,7 @@ def test_same_seed_same_bytes(waterfill, scenario):
         (["run", "s.toml", "-o", "s.toml/x"], "a file, not a directory"),
         (["run", "s.toml", "-o", "/proc/x"], "/proc/x: cannot write into the directory"),
         (["maxmin", "s.toml", "--set", "link.l.rate=1 mbit/s"], "must be a rate such as"),
-        (["maxmin", "."], "cannot read the scenario file"),
+        (["maxmin", "."], ".: a directory, not a scenario file"),
         (["reproduce"], "no experiment given; type PAPER"),
         (["reproduce", "maxnet-2077"], "unknown experiment, did you mean"),
         (["reproduce", "--list", "x/y/z"], "reproduce: x/y/z: unknown experiment"),

@@ -48,6 +48,9 @@ def experiments(root: Path | None = None) -> list[Experiment]:
     return [load(file) for file in sorted(folder.glob("*/*/claims.toml"))]
 
 
+_LIST = "waterfill reproduce --list shows all"
+
+
 def select(names: Iterable[str], known: Sequence[Experiment]) -> list[Experiment]:
     """Return the experiments named by PAPER or PAPER/EXPERIMENT, in the order of `known`.
 
@@ -56,8 +59,9 @@ def select(names: Iterable[str], known: Sequence[Experiment]) -> list[Experiment
     wanted = [name.strip("/") for name in names]
     for name in wanted:
         if not any(name in (e.paper, e.path) for e in known):
-            paths = {e.path for e in known} | {e.paper for e in known}
-            raise InputError("reproduce", name, f"unknown experiment{nearest(name, paths)}")
+            close = nearest(name, {e.path for e in known} | {e.paper for e in known})
+            meant, advice = (close, "") if "did you mean" in close else ("", _LIST)
+            raise InputError("reproduce", name, f"unknown experiment{meant}", advice)
     return [e for e in known if e.paper in wanted or e.path in wanted]
 
 
