@@ -150,6 +150,9 @@ def sweep(
         raise InputError(
             str(checked.folder), "", f"no sweep to {option} here", f"leave out --{option}"
         )
+    if not checked.design.axes() and not checked.design.seeds:
+        advice = "add --grid KEY=A,B, --random N KEY=LOW..HIGH, --protocols or --seeds"
+        raise InputError("sweep", "", "nothing to vary", advice)
     _end(api.run(checked), chosen, json)
 
 

@@ -214,6 +214,7 @@ def test_the_command_prints_a_table_and_writes_a_figure(waterfill, small):
         (["--column", "a b"], "unknown column"),
         (["--show", "nothing"], "unknown column"),
         (["--resume"], "no sweep to resume here"),
+        ([], "sweep: nothing to vary; add --grid KEY=A,B"),
         (["--tolerance", "0", "--refine", "link.l.delay=1..2 ms", "--verdict", "drops>0"], "share"),
     ],
 )
@@ -226,9 +227,10 @@ def test_wrong_input_is_one_line_and_leaves_nothing(waterfill, small, words, sai
 
 
 def test_another_scenario_in_the_directory_is_refused(waterfill, small):
-    assert waterfill("sweep", str(small), "-o", "d", "--workers", "1").code == 0
+    words = ("sweep", str(small), "-o", "d", "--seeds", "2")
+    assert waterfill(*words, "--workers", "1").code == 0
     small.write_text(SMALL.replace("2 ms", "3 ms"))
-    ran = waterfill("sweep", str(small), "-o", "d")
+    ran = waterfill(*words)
     assert ran.code == 2
     assert "another scenario" in ran.err
     assert json.loads((small.parent / "d" / "sweep.json").read_text())["scenario"] == "small.toml"
