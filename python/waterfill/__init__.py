@@ -6,9 +6,11 @@
     result.flows  # a pyarrow table; its to_pandas() needs pandas, polars.from_arrow() polars
 
 `load(path)` reads a scenario, or the directory of an earlier run as its `Result`; `run(scenario)`
-runs it, `sweep(path)` runs it at many points; `plot(result)` draws it. `Scenario` builds one in
-Python. `InputError` is what they raise when the input is wrong: one line that names the file, the
-key, the problem and what to write.
+runs it, `compare(scenario, protocols)` under several protocols, `sweep(path)` at many points;
+`maxmin(scenario)` computes the fair rates without a run; `plot(result)` draws it. `Scenario` builds
+one in Python, `protocols()` describes the laws, `theory` analyses their equations. `InputError` is
+what they raise when the input is wrong: one line that names the file, the key, the problem and what
+to write.
 """
 
 from __future__ import annotations
@@ -17,10 +19,14 @@ TYPE_CHECKING = False  # as typing's, which takes 50 ms to import: Ctrl-C would 
 if TYPE_CHECKING:
     from typing import Any
 
+    from waterfill import theory as theory
+    from waterfill.analysis.compare import compare as compare
+    from waterfill.analysis.maxmin import maxmin as maxmin
     from waterfill.analysis.notebook import notebook_html as notebook_html
     from waterfill.analysis.plots import plot as plot
     from waterfill.builder import Scenario as Scenario
     from waterfill.errors import InputError as InputError
+    from waterfill.network.protocols import protocols as protocols
     from waterfill.runs.backends import run as run
     from waterfill.runs.laws import LawParam as LawParam
     from waterfill.runs.laws import PythonLaw as PythonLaw
@@ -37,9 +43,12 @@ _HOMES = {
     "PythonLaw": "runs.laws",
     "Result": "runs.result",
     "Scenario": "builder",
+    "compare": "analysis.compare",
     "load": "runs.stored",
+    "maxmin": "analysis.maxmin",
     "notebook_html": "analysis.notebook",
     "plot": "analysis.plots",
+    "protocols": "network.protocols",
     "run": "runs.backends",
     "sweep": "sweeps.api",
 }
@@ -49,7 +58,7 @@ _RENAMED = {"Law": "PythonLaw"}
 
 __all__ = [
     *("InputError", "LawParam", "PythonLaw", "Result", "Scenario", "__version__"),
-    *("load", "plot", "run", "sweep"),
+    *("compare", "load", "maxmin", "plot", "protocols", "run", "sweep", "theory"),
 ]
 
 
@@ -64,9 +73,11 @@ def __getattr__(name: str) -> Any:
         message = f"waterfill.{name} is now waterfill.{_RENAMED[name]}; type the new name"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         name = _RENAMED[name]
-    if name in _HOMES:
-        from importlib import import_module
+    from importlib import import_module
 
+    if name == "theory":
+        return import_module("waterfill.theory")
+    if name in _HOMES:
         return getattr(import_module(f"waterfill.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'waterfill' has no attribute {name!r}")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, get_args
 
-from waterfill.errors import InputError, shown
+from waterfill.errors import InputError
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from waterfill.runs.laws import PythonLaw
     from waterfill.runs.result import Result
     from waterfill.scenario import document
+    from waterfill.scenario.loading import Sets
 
 SOURCE = "<scenario>"
 
@@ -182,8 +183,8 @@ class Scenario:
     Keys are those of a scenario file (docs/scenario.toml). A quantity is a text with its unit
     (`rate="10 Mbit/s"`) or a number in SI units under the key with its suffix (`rate_bps=1e7`,
     `delay_s=0.005`, `size_bytes=30_000`). Methods return the scenario, so that calls can be
-    chained. Nothing is checked before `check`, `run`, `compare` or `to_toml`, which raise
-    InputError with the sentence that a file would get.
+    chained. `set` and `params` check at once, the scenario as a whole is checked by `check`, `run`,
+    `compare` and `to_toml`. They raise InputError with the sentence that a file would get.
 
     >>> import waterfill
     >>> dumbbell = waterfill.Scenario("dumbbell", duration="3 s", protocol="maxnet")
@@ -199,6 +200,7 @@ class Scenario:
     def __init__(self, name: str = "scenario", /, **keys: Unpack[RootKeys]) -> None:
         self._document: dict[str, Any] = {"name": name}
         self._source = SOURCE
+        self._places: dict[str, str] = {}  # keys that were set here, unlike those of a file
         self.set(**keys)
 
     @classmethod
@@ -233,14 +235,27 @@ class Scenario:
         counts = f"{links} link{'s' * (links != 1)}, {flows} flow{'s' * (flows != 1)}"
         return f"<Scenario {self._document['name']!r}: {counts}>"
 
-    def set(self, **keys: Unpack[RootKeys]) -> Self:
+    def set(self, values: Mapping[str, Any] | None = None, /, **keys: Unpack[RootKeys]) -> Self:
         """Set keys of the scenario itself, such as `duration`, `protocol`, `seed` or `measure`.
+
+        A dictionary also reaches inside: {"link.l.rate": "1 Gbit/s", "params.maxnet.mu": 0.95}.
+        Raises InputError at once for an unknown key or a value that the key does not take.
 
         >>> import waterfill
         >>> waterfill.Scenario("s").set(duration_s=20, seed=3).to_dict()
         {'name': 's', 'duration': '20 s', 'seed': 3}
         """
-        self._document.update(_written("scenario", "", keys, self._source))
+        from waterfill.scenario.loading import check_keys, copied, override
+
+        written = _written("scenario", "", keys)
+        changed = {**(copied(self._document) if values else self._document), **written}
+        places = dict.fromkeys((*written, *override(changed, values or {})), SOURCE)
+        inside = {key.partition(".")[0] for key in places}
+        check_keys({name: changed[name] for name in {"name", *inside}}, places, self._source)
+        params = [key for key in places if key.startswith("params.")]
+        _check_params(changed.get("params", {}), params)
+        self._document = changed
+        self._places |= places
         return self
 
     def link(
@@ -294,8 +309,7 @@ class Scenario:
 
     def params(self, protocol: str, **values: float | str | bool) -> Self:
         """Set parameters of a protocol, for example `params("maxnet", mu=0.95)`."""
-        self._document.setdefault("params", {}).setdefault(protocol, {}).update(values)
-        return self
+        return self.set({f"params.{protocol}.{name}": value for name, value in values.items()})
 
     def to_dict(self) -> dict[str, Any]:
         """Return an unchecked copy of the scenario as a dictionary in the structure of the file."""
@@ -320,13 +334,13 @@ class Scenario:
         ]
         return "\n\n".join(texts) + "\n"
 
-    def checked(self) -> document.Scenario:
-        """Return the checked scenario with all defaults; raise InputError if the scenario is
-        invalid.
+    def checked(self, sets: Sets = ()) -> document.Scenario:
+        """Return the checked scenario with all defaults, and with overrides such as {"seed": 3};
+        raise InputError if the scenario is invalid.
         """
         from waterfill.scenario.loading import from_dict
 
-        return from_dict(self._document, self._source)
+        return from_dict(self._document, self._source, sets, self._places)
 
     def check(self, on: str = "sim", laws: Mapping[str, PythonLaw] | None = None) -> dict[str, Any]:
         """Check the scenario without running it; return its values in SI units.
@@ -375,37 +389,40 @@ class Scenario:
         ['maxnet', 'rcp']
         """
         from waterfill.analysis import compare
-        from waterfill.runs import backends
-        from waterfill.runs import laws as own
-        from waterfill.scenario.loading import from_dict
 
-        if protocols is not None and not isinstance(protocols, str):
-            given: Any = protocols
-            if not isinstance(given, Sequence) or not all(isinstance(one, str) for one in given):
-                why = f"must be names of protocols, got {shown(protocols)}"
-                raise InputError("compare", "protocols", why)
-            protocols = ",".join(protocols)
-        mine = laws or {}
-        names = compare.on_each(protocols, [on], mine)
-
-        def build(name: str) -> document.Scenario:
-            return from_dict({**self._document, "protocol": name}, self._source)
-
-        scenarios = compare.each(build, names, on, mine)
-        return compare.of(
-            {
-                name: backends.run(one, on, laws=own.used(mine, one))
-                for name, one in scenarios.items()
-            }
-        )
+        return compare.compare(self, protocols, on, laws=laws)
 
     def _add(self, section: str, label: str, given: Mapping[str, Any]) -> Self:
-        entry = _written(section, f"{section}.{label}.", given, self._source)
+        entry = _written(section, f"{section}.{label}.", given)
+        self._places[f"{section}.{label}"] = SOURCE
         self._document.setdefault(section, []).append(entry)
         return self
 
 
-def _written(section: str, at: str, given: Mapping[str, Any], source: str) -> dict[str, Any]:
+def _check_params(params: Mapping[str, Any], keys: Collection[str]) -> None:
+    """Raise InputError for an unknown or wrong parameter among the keys `params.LAW.NAME`.
+
+    Laws in Python are known only when they run, so their parameters are not judged here.
+    """
+    from waterfill.network import protocols
+
+    known = protocols.load()
+    for law in dict.fromkeys(key.split(".")[1] for key in keys):
+        if law not in known or not isinstance(params[law], Mapping):
+            continue
+        key, values = "", {}
+        try:
+            for name, value in params[law].items():
+                key = f"params.{law}.{name}"
+                values[name] = known[law].param(name).parse(value)
+            protocols.targets({law: values})  # the core checks ranges
+        except ValueError as error:
+            place, _, problem = str(error).rpartition(": ")
+            if (place or key) in keys:
+                raise InputError(SOURCE, place or key, problem) from None
+
+
+def _written(section: str, at: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return keys in the form of a scenario file. A number under a suffixed key becomes a text;
     None is omitted.
     """
@@ -420,11 +437,11 @@ def _written(section: str, at: str, given: Mapping[str, Any], source: str) -> di
             try:
                 value = text(number(value, minimum=0))
             except ValueError as error:
-                raise InputError(source, f"{at}{name}", str(error)) from None
+                raise InputError(SOURCE, f"{at}{name}", str(error)) from None
         if not isinstance(value, bool) and isinstance(value, Integral):
             value = int(value)  # NumPy's integers: TOML has no word for them
         if key in written:
-            raise InputError(source, f"{at}{key}", f"not allowed together with {name}")
+            raise InputError(SOURCE, f"{at}{key}", f"not allowed together with {name}")
         written[key] = list(value) if isinstance(value, tuple) else value
     return written
 

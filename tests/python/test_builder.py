@@ -81,8 +81,12 @@ def test_a_file_is_read_with_what_it_names(tmp_path):
     found = waterfill.Scenario.from_file(path).set(duration="3 s")
     assert found.checked().duration == 3
     assert found.checked().link == waterfill.load(path).link
-    with pytest.raises(waterfill.InputError, match=re.escape(f"{path}: duration: must be a time")):
-        found.set(duration="3 h").check()
+    with pytest.raises(waterfill.InputError, match="<scenario>: duration: must be a time"):
+        found.set(duration="3 h")
+    assert found.checked().duration == 3
+    path.write_text(TOML.replace("10 Mbit/s", "10 Mbps"))
+    with pytest.raises(waterfill.InputError, match=re.escape(f"{path}: link.l.rate")):
+        waterfill.Scenario.from_file(path)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +196,9 @@ def test_examples_in_docstrings(name, tmp_path, monkeypatch):
     assert doctest.testmod(module).failed == 0
 
 
-@pytest.mark.parametrize("name", ["Result", "Scenario", "load", "plot", "run"])
+@pytest.mark.parametrize(
+    "name", ["Result", "Scenario", "compare", "load", "maxmin", "plot", "protocols", "run"]
+)
 def test_public_names_have_an_example(name):
     finder = doctest.DocTestFinder(recurse=True)
     found = finder.find(getattr(waterfill, name), name, globs={})

@@ -20,9 +20,9 @@ import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,15 +44,19 @@ from waterfill.contract import versions
 from waterfill.contract.summary import Spread, Summary
 from waterfill.errors import InputError, nearest, shown
 from waterfill.runs import backends, law_files
+from waterfill.runs.backends import Source
 from waterfill.runs.directory import Stage, recover
 from waterfill.runs.files import WriteError, read_text, why, write_text
 from waterfill.runs.laws import PythonLaw, check, infos, summaries, used
-from waterfill.runs.result import Result, to_json
+from waterfill.runs.result import Result, to_json, to_pandas, to_polars
 from waterfill.runs.stored import load_run
 from waterfill.scenario.document import NO_DEFAULT_FLOW, Scenario
 from waterfill.scenario.loading import load
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
     from matplotlib.figure import Figure
 
 # Relative distance from its share within which a rate has settled; fraction that ends the start-up.
@@ -142,6 +146,48 @@ def each(
         backends.prepare(scenario, on, used(laws or {}, scenario))
         scenarios[name] = scenario
     return scenarios
+
+
+def compare(
+    scenario: Source,
+    protocols: str | Sequence[str] | None = None,
+    on: str = "sim",
+    *,
+    seed: int | None = None,
+    threads: int | None = 1,
+    laws: Mapping[str, PythonLaw] | None = None,
+    set: Mapping[str, Any] | None = None,
+) -> Comparison:
+    """Run a scenario under several protocols in turn, by default under all explicit protocols.
+
+    `protocols` is a list of names, or one text "maxnet,rcp". The flows that name no protocol use
+    each in turn. Other arguments as in `waterfill.run`; `laws` are protocols as well. Raises
+    InputError before any run.
+
+    >>> import waterfill
+    >>> one = waterfill.Scenario("one", duration="2 s").link("l", "a", "b", "10 Mbit/s", "5 ms")
+    >>> found = waterfill.compare(one.flow("f", "a", "b"), "maxnet,cubic", set={"flow.f.count": 2})
+    >>> found.table().select(["protocol", "drops"]).to_pylist()
+    [{'protocol': 'maxnet', 'drops': 0}, {'protocol': 'cubic', 'drops': 12}]
+    """
+    if protocols is not None and not isinstance(protocols, str):
+        given: Any = protocols
+        if not isinstance(given, Sequence) or not all(isinstance(one, str) for one in given):
+            why = f"must be names of protocols, got {shown(protocols)}"
+            raise InputError("compare", "protocols", why)
+        protocols = ",".join(protocols)
+    mine = laws or {}
+
+    def build(name: str) -> Scenario:
+        return backends.scenario_of(scenario, {**(set or {}), "protocol": name}, seed=seed)
+
+    scenarios = each(build, on_each(protocols, [on], mine), on, mine)
+    return of(
+        {
+            name: backends.run(one, on, threads=threads, laws=used(mine, one))
+            for name, one in scenarios.items()
+        }
+    )
 
 
 def on_each(
@@ -340,30 +386,74 @@ def _never(flows: Sequence[FlowFigures], counts: Sequence[int], key: str) -> int
 # --- the answer --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
-    """Runs of one scenario by protocol, with their max-min allocations and common bottleneck."""
+    """Runs of one scenario by protocol, with their max-min allocations and common bottleneck.
+
+    It prints as a table with one row per protocol. `results` are the runs by protocol; `table`
+    gives the figures to pandas and polars.
+    """
 
     results: dict[str, Result]
     allocations: dict[str, Allocation]
     bottleneck: str
 
+    @cached_property
+    def figures(self) -> dict[str, Figures]:
+        """The comparison figures of each run, by protocol."""
+        return {
+            name: figures(result, self.allocations[name], self.bottleneck)
+            for name, result in self.results.items()
+        }
+
+    def _table(self) -> tables.Table[tuple[str, Figures]]:
+        rows = list(self.figures.items())
+        return tables.Table("", f"bottleneck {self.bottleneck}", tables.RUNS, rows)
+
+    def __repr__(self) -> str:
+        return self._table().text()
+
     def _repr_html_(self) -> str:
         """Return the comparison as an HTML table for a notebook, with one row per protocol."""
-        rows = [
-            (name, figures(result, self.allocations[name], self.bottleneck))
-            for name, result in self.results.items()
-        ]
-        title = f"bottleneck {self.bottleneck}"
-        return notebook.table(tables.Table("", title, tables.RUNS, rows), len(rows))
+        return notebook.table(self._table(), len(self.results))
+
+    def table(self) -> pa.Table:
+        """Return the figures as a pyarrow Table with one row per protocol, in SI units.
+
+        `min_share` and `max_share` are the smallest and the largest rate over the max-min share,
+        `settling_s` that of the slowest flow (infinite: never).
+        """
+        import pyarrow as pa
+
+        return pa.Table.from_pylist([
+            {
+                "protocol": name,
+                "utilization": one.utilization,
+                "queue_mean_bytes": one.queue_bytes.mean,
+                "queue_p99_bytes": one.queue_bytes.p99,
+                "queue_max_bytes": one.queue_bytes.max,
+                "drops": one.drops,
+                "jain_index": one.jain_index,
+                "min_share": one.share_ratio.worst,
+                "max_share": one.share_ratio.most,
+                "settling_s": one.settling_s.worst,
+                "start_up_median_s": one.start_up_s.median,
+            }
+            for name, one in self.figures.items()
+        ])  # fmt: skip
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return `table` as a pandas DataFrame; raise InputError without pandas."""
+        return to_pandas(self.table())
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return `table` as a polars DataFrame; raise InputError without polars."""
+        return to_polars(self.table())
 
     def document(self) -> ComparisonDocument:
         """Return the comparison's document: the runs' summaries with their figures."""
         return ComparisonDocument(runs={
-            name: ComparedRun.read({
-                **result.summary,
-                "compare": figures(result, self.allocations[name], self.bottleneck),
-            })
+            name: ComparedRun.read({**result.summary, "compare": self.figures[name]})
             for name, result in self.results.items()
         })  # fmt: skip
 
@@ -443,10 +533,9 @@ def over_seeds(
     names = list(comparison.results)
     whole = {seed: found for seed, found in others.items() if set(found) == set(names)}
     mine = {
-        name: [figures(comparison.results[name], comparison.allocations[name],
-                       comparison.bottleneck), *(found[name] for found in whole.values())]
+        name: [comparison.figures[name], *(found[name] for found in whole.values())]
         for name in names
-    }  # fmt: skip
+    }
     found = seeds.estimates(mine)
     random = any(each != of_seeds[0] for of_seeds in mine.values() for each in of_seeds)
     return OverSeeds(

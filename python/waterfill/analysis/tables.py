@@ -114,6 +114,25 @@ class Table(Generic[Row]):
         ]  # fmt: skip
         return fitted(there, self.rows)
 
+    def text(self) -> str:
+        """Return the table as plain text: a line per row, numbers aligned at the right."""
+        columns = self.shown("terminal")
+        heads = [column.heading("terminal").split("\n") for column in columns]
+        deep = max(map(len, heads), default=0)
+        lines = [[head[i] if i < len(head) else "" for head in heads] for i in range(deep)]
+        cells = [[column.cell(row, "terminal") for column in columns] for row in self.rows]
+        lines += [[cell.text for cell in row] for row in cells]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        left = [all(row[i].number is None for row in cells) for i in range(len(columns))]
+        texts = [
+            "  ".join(
+                cell.ljust(width) if at else cell.rjust(width)
+                for cell, width, at in zip(line, widths, left, strict=True)
+            ).rstrip()
+            for line in lines
+        ]
+        return "\n".join(filter(None, [self.title, *texts]))
+
 
 _SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 # Columns in seconds have two decimals, the others one.

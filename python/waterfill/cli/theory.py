@@ -60,9 +60,6 @@ Output = Annotated[
 ]
 Rtt = Annotated[str | None, Option(metavar="TIME", help='RTT, such as "80 ms".')]
 
-# Step responses at a smaller RTT take minutes to integrate.
-_MIN_STEP_RTT_S = 1e-3
-
 
 @app.command(
     epilog=examples(
@@ -192,12 +189,12 @@ def convergence(
 ) -> None:
     """Compute how fast a law fills links and becomes fair."""
     from waterfill.cli import theory_tables
-    from waterfill.theory import documents, subject
+    from waterfill.theory import MIN_STEP_RTT_S, documents, subject
 
     about = subject.parse(what, sets or [], documents.CONVERGENCE)
     _by_itself(about, what)
     tau_s = _time_s("rtt", rtt or "80 ms")
-    if tau_s < _MIN_STEP_RTT_S:
+    if tau_s < MIN_STEP_RTT_S:
         raise InputError("command line", "rtt", f"must be at least 1 ms, got {rtt}")
     document = documents.convergence(about, tau_s)
     figures = partial(_time_figures, about, document, tau_s)

@@ -19,7 +19,7 @@ from waterfill.runs.laws import check as check_laws
 from waterfill.runs.progress import Report
 from waterfill.runs.result import Result
 from waterfill.scenario.document import NO_DEFAULT_FLOW, Scenario
-from waterfill.scenario.loading import from_dict, load
+from waterfill.scenario.loading import Sets, from_dict, load
 from waterfill.scenario.units import whole
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def backend(name: str) -> Backend:
     return found
 
 
-def check(name: object) -> None:
-    """Raise InputError when there is no backend of this name."""
+def check(name: object, place: str = "command line") -> None:
+    """Raise InputError when there is no backend of this name. The message names `place`."""
     if not isinstance(name, str):
         raise InputError("run", "on", f"must be a backend's name, got {shown(name)}")
     if "," in name:
@@ -55,7 +55,7 @@ def check(name: object) -> None:
         raise InputError("command line", "on", why, f"for several: waterfill compare … --on {name}")
     if name not in BACKENDS:
         why = f"unknown backend {shown(name)}{nearest(name, BACKENDS)}"
-        raise InputError("command line", "on", why)
+        raise InputError(place, "on", why)
 
 
 def known(on: str) -> dict[str, ProtocolInfo]:
@@ -149,8 +149,8 @@ class Checkable(Protocol):
     package cannot import.
     """
 
-    def checked(self) -> Scenario:
-        """Return the checked scenario; raise InputError if the scenario is invalid."""
+    def checked(self, sets: Sets = ()) -> Scenario:
+        """Return the checked scenario with overrides; raise InputError if it is invalid."""
         ...
 
 
@@ -166,6 +166,9 @@ def run(
     threads: int | None = 1,
     laws: Mapping[str, PythonLaw] | None = None,
     steps: StepLog | None = None,
+    *,
+    protocol: str | None = None,
+    set: Mapping[str, Any] | None = None,
 ) -> Result:
     """Run a scenario, given as an object, a file or a dictionary, on a backend.
 
@@ -178,9 +181,12 @@ def run(
     >>> result.summary["flows"][0]["protocol"]
     'maxnet'
 
-    `seed` overrides the scenario's. `progress` is called with a `Tick` about ten times a second
-    of wall time. Ctrl-C ends the run early: the result then holds what there is, and its summary
-    the simulated time reached as `interrupted_at_s`.
+    `seed` overrides the scenario's, `protocol` that of all flows that name none, and `set` further
+    keys, as `--set` does: {"params.maxnet.mu": 0.95, "link.l.rate": "1 Gbit/s"}.
+
+    `progress` is called with a `Tick` about ten times a second of wall time. Ctrl-C ends the run
+    early: the result then holds what there is, and its summary the simulated time reached as
+    `interrupted_at_s`.
 
     `capture` records the packets of a run on sim; no other backend has packets to record.
 
@@ -195,8 +201,8 @@ def run(
     Raises InputError when the scenario is wrong or the backend cannot run it, and for an argument
     of another type.
     """
-    check(on)
-    checked = _scenario(scenario, seed)
+    check(on, "run")
+    checked = scenario_of(scenario, set, protocol, seed)
     options = RunOptions(capture, _threads(threads), _laws(laws, checked), steps)
     refuse(options, on)
     return backend(on).run(checked, options, progress)
@@ -233,19 +239,38 @@ def _threads(count: Any) -> int | None:
     raise InputError("command line", "threads", problem)
 
 
-def _scenario(scenario: Source | object, seed: int | None) -> Scenario:
+def scenario_of(
+    scenario: Source | object,
+    sets: Mapping[str, Any] | None = None,
+    protocol: str | None = None,
+    seed: int | None = None,
+) -> Scenario:
+    """Return the checked scenario of a file, a dictionary or an object, with overrides.
+
+    Raises InputError for what is wrong, and for a protocol that no flow would use.
+    """
+    if sets is not None and not isinstance(sets, Mapping):
+        raise InputError("run", "set", f"must be a dictionary of keys, got {shown(sets)}")
+    every = dict(sets or {}) | ({} if protocol is None else {"protocol": protocol})
     if isinstance(scenario, Mapping):
-        scenario = from_dict(scenario)
+        found = from_dict(scenario, sets=every)
     elif isinstance(scenario, (str, os.PathLike)):
-        scenario = load(scenario)
-    elif not isinstance(scenario, Scenario):
-        if not isinstance(scenario, Checkable):
-            why = "must be the path of a scenario file, a dictionary or a waterfill.Scenario"
-            raise InputError("run", "scenario", f"{why}, got {shown(scenario)}")
-        scenario = scenario.checked()
+        found = load(scenario, every)
+    elif isinstance(scenario, Scenario):
+        found = scenario
+        if every:
+            written = scenario.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
+            found = from_dict(written, scenario.source, every)
+    elif isinstance(scenario, Checkable):
+        found = scenario.checked(every)
+    else:
+        why = "must be the path of a scenario file, a dictionary or a waterfill.Scenario"
+        raise InputError("run", "scenario", f"{why}, got {shown(scenario)}")
+    if protocol is not None and not found.uses_default:
+        raise InputError("run", "protocol", f"no effect: {NO_DEFAULT_FLOW}")
     if seed is None:
-        return scenario
+        return found
     try:
-        return scenario.model_copy(update={"seed": whole(seed)})
+        return found.model_copy(update={"seed": whole(seed)})
     except ValueError as error:
-        raise scenario.error("seed", str(error)) from None
+        raise found.error("seed", str(error)) from None

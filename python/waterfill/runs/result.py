@@ -9,8 +9,9 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from waterfill.contract.summary import (
     CLOCKED,
@@ -27,9 +28,12 @@ from waterfill.contract.summary import (
     Times,
     TrafficSummary,
 )
+from waterfill.errors import InputError, nearest, shown
 from waterfill.runs.files import WriteError, make_directory, write_parquet, write_text
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
     from matplotlib.figure import Figure
 
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
 
 Document: TypeAlias = dict[str, Any]
 Which: TypeAlias = Literal["flows", "links", "traffic"]
+TableName: TypeAlias = Literal["flows", "links", "traffic", "transfers", "rates"]
 Columns: TypeAlias = Mapping[str, tuple[str, bytes]]
 
 NAME_COLUMN: dict[Which, str] = {"flows": "flow", "links": "link", "traffic": "traffic"}
@@ -73,6 +78,8 @@ class Result:
     `network` is the network that the engine ran (SI units, routes as link indexes),
     `scenario_toml` the scenario as a file.
 
+    `rates` is the wide form, time × flow; `to_pandas` and `to_polars` return data frames.
+
     A result pickles, with its tables: pools of processes, joblib and Dask return it.
 
     >>> import waterfill
@@ -84,6 +91,8 @@ class Result:
     ['drops', 'lost', 'marks']
     >>> result.flows.num_rows, result.flows.column_names[:3]
     (20, ['time_s', 'flow', 'rate_bps'])
+    >>> result.rates().column_names
+    ['time_s', 'f']
     """
 
     def __init__(
@@ -177,6 +186,44 @@ class Result:
         table: pa.Table = getattr(self, which)
         return table.filter(pc.equal(table[NAME_COLUMN[which]].cast("string"), name))
 
+    def rates(self) -> pa.Table:
+        """Return the flows' rates (bit/s) over time: `time_s`, then one column per flow.
+
+        A rate is null where the flow has no sample.
+        """
+        import numpy as np
+        import pyarrow as pa
+
+        table, names = self.flows, [flow.name for flow in self.summary.flows]
+        time_s = table["time_s"].combine_chunks().to_numpy(zero_copy_only=False)
+        times_s, row = np.unique(time_s, return_inverse=True)
+        column = table["flow"].combine_chunks().indices.to_numpy()
+        rate = table["rate_bps"].combine_chunks().to_numpy(zero_copy_only=False)
+        wide = np.full((len(names), len(times_s)), np.nan)
+        wide[column, row] = rate
+        columns = [pa.array(one, from_pandas=True) for one in wide]
+        return pa.table([pa.array(times_s), *columns], names=["time_s", *names])
+
+    def to_pandas(self, which: TableName = "flows") -> pd.DataFrame:
+        """Return a table as a pandas DataFrame: `flows`, `links`, `traffic`, `transfers` or
+        `rates`, whose index is the time.
+
+        Raises InputError for another name, or without pandas.
+        """
+        found = to_pandas(self._named(which))
+        return found.set_index("time_s") if which == "rates" else found
+
+    def to_polars(self, which: TableName = "flows") -> pl.DataFrame:
+        """Return a table as a polars DataFrame, without copies. See `to_pandas`."""
+        return to_polars(self._named(which))
+
+    def _named(self, which: TableName) -> pa.Table:
+        names = get_args(TableName)
+        if which not in names:
+            why = f"unknown table {shown(which)}{nearest(str(which), names)}"
+            raise InputError("result", "table", why)
+        return self.rates() if which == "rates" else getattr(self, which)
+
     def _transfers(self) -> pa.Table:
         import numpy as np
 
@@ -258,6 +305,25 @@ class Result:
         }
         labelled = table.replace_schema_metadata(metadata)
         return write_parquet(path, labelled)
+
+
+def to_pandas(table: pa.Table) -> pd.DataFrame:
+    """Return a table as a pandas DataFrame; raise InputError if pandas is not installed."""
+    _needs("pandas")
+    return table.to_pandas()
+
+
+def to_polars(table: pa.Table) -> pl.DataFrame:
+    """Return a table as a polars DataFrame; raise InputError if polars is not installed."""
+    _needs("polars")
+    import polars as pl
+
+    return pl.DataFrame(table)
+
+
+def _needs(package: str) -> None:
+    if find_spec(package) is None:
+        raise InputError("table", "", f"{package} is not installed", f"type pip install {package}")
 
 
 def _elsewhere(which: Which) -> Columns:

@@ -8,7 +8,7 @@ models. Fields are in SI units (bit/s, seconds, bytes). `validation` checks keys
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal, get_args
 
@@ -777,7 +777,7 @@ class Scenario(Table):
     """Parameters of the protocols: params.PROTOCOL.NAME."""
 
     _source: str = PrivateAttr(default="<scenario>")
-    _set_keys: tuple[str, ...] = PrivateAttr(default=())
+    _set_keys: Mapping[str, str] = PrivateAttr(default_factory=dict)
     _keys: dict[str, list[str]] = PrivateAttr(default_factory=dict)
 
     @property
@@ -817,7 +817,7 @@ class Scenario(Table):
     @property
     def set_keys(self) -> tuple[str, ...]:
         """Keys that the command line has set."""
-        return self._set_keys
+        return tuple(key for key, place in self._set_keys.items() if place == COMMAND_LINE)
 
     def protocols(self) -> set[str]:
         """Return the names of the protocols that flows run or that links list as `routers`."""
@@ -834,9 +834,11 @@ class Scenario(Table):
         yield from self.flow
         yield from (entry for entry in self.traffic if entry.starts_flows)
 
-    def set_origin(self, source: str, set_keys: Iterable[str]) -> None:
-        """Set the file that messages name, and the keys that the command line has set."""
-        self._source, self._set_keys = source, tuple(set_keys)
+    def set_origin(self, source: str, set_keys: Mapping[str, str]) -> None:
+        """Set the file that messages name, and the place of each key that was set elsewhere, such
+        as the command line.
+        """
+        self._source, self._set_keys = source, dict(set_keys)
 
     def key(self, section: str, index: int) -> str:
         """Return the key path of one entry, such as `flow.long`."""
@@ -860,7 +862,7 @@ class Scenario(Table):
         return f"{entry.kind}[{index}]" if label == str(index) and not entry.name else label
 
     def error(self, key: str, problem: str, advice: str = "") -> InputError:
-        """Return an InputError that names the file, or the command line if `--set` set `key`."""
+        """Return an InputError that names the file, or the place that set `key`."""
         return InputError(file_of(key, self._source, self._set_keys), key, problem, advice)
 
     def core_error(self, error: ValueError) -> InputError:
@@ -941,10 +943,12 @@ def labels(entries: Sequence[Any]) -> list[str]:
     ]
 
 
-def file_of(key: str, source: str, set_keys: Iterable[str]) -> str:
-    """Return the source that messages about a key name: the scenario's file or the command line."""
+def file_of(key: str, source: str, set_keys: Mapping[str, str]) -> str:
+    """Return the source that messages about a key name: the scenario's file, or the place that set
+    the key, such as the command line.
+    """
     # seed.x=3 makes seed a table, and the message about it names the key seed.
-    mine = any(
-        f"{key}.".startswith((f"{s}.", f"{s}[")) or s.startswith(f"{key}.") for s in set_keys
-    )
-    return COMMAND_LINE if mine else source
+    for own, place in set_keys.items():
+        if f"{key}.".startswith((f"{own}.", f"{own}[")) or own.startswith(f"{key}."):
+            return place
+    return source

@@ -8,21 +8,27 @@ import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 
 from waterfill.errors import InputError, nearest, shortened, shown
 from waterfill.scenario.bulk import uncollected
 from waterfill.scenario.document import COMMAND_LINE, SECTIONS, Scenario, file_of, labels
-from waterfill.scenario.validation import FormerKey, contradictions, first_error, former
+from waterfill.scenario.validation import FormerKey, contradictions, former, key_errors
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+Sets: TypeAlias = "Iterable[str] | Mapping[str, Any]"
+"""Overrides: texts KEY=VALUE of the command line, or a dictionary of keys and values."""
+
+# What messages name instead of the file, for a key of such a dictionary.
+SET = "set"
 _MAX_FILE_BYTES = 1 << 28
 # Larger texts are parsed by rtoml, in a sixth of the time; importing it costs what this many take.
 _SMALL_CHARS = 1 << 18
@@ -47,8 +53,8 @@ _EXAMPLES = {
 _MAX_VALUE_LINES = 100
 
 
-def load(path: str | os.PathLike[str], sets: Iterable[str] = ()) -> Scenario:
-    """Read a scenario from a TOML file, with `--set` overrides (`link.link1.rate="1 Gbit/s"`).
+def load(path: str | os.PathLike[str], sets: Sets = ()) -> Scenario:
+    """Read a scenario from a TOML file, with overrides (`link.link1.rate="1 Gbit/s"`).
 
     Raises InputError when the file cannot be read, is not TOML, or has a wrong key or value.
     """
@@ -92,7 +98,7 @@ def _directory(path: Path) -> tuple[str, str]:
 
 
 @uncollected()
-def from_toml(text: str, source: str = "<toml>", sets: Iterable[str] = ()) -> Scenario:
+def from_toml(text: str, source: str = "<toml>", sets: Sets = ()) -> Scenario:
     """Read a scenario from a TOML text. Messages name `source` as the file."""
     try:
         document = read_toml(text)
@@ -162,26 +168,33 @@ def _hint(text: str, source: str) -> str:
 
 @uncollected()
 def from_dict(
-    document: Mapping[str, Any], source: str = "<dict>", sets: Iterable[str] = ()
+    document: Mapping[str, Any],
+    source: str = "<dict>",
+    sets: Sets = (),
+    places: Mapping[str, str] | None = None,
 ) -> Scenario:
     """Read a scenario from a dictionary with the structure of the TOML file, and leave the
     dictionary unchanged.
+
+    Messages about a key of `places` name its value instead of `source`.
     """
     try:
-        own = _copy(dict(document))
+        own = copied(dict(document))
     except RecursionError:
         raise InputError(source, "", "tables and lists are nested too deeply") from None
-    return _scenario(own, source, sets)
+    return _scenario(own, source, sets, places)
 
 
-def _scenario(raw: dict[str, Any], source: str, sets: Iterable[str]) -> Scenario:
+def _scenario(
+    raw: dict[str, Any], source: str, sets: Sets, places: Mapping[str, str] | None = None
+) -> Scenario:
     """Build a scenario from a dictionary, which this function may change."""
     raw.setdefault("name", Path(source).stem if not source.startswith("<") else "scenario")
-    set_keys = tuple([_override(raw, assignment) for assignment in sets])
+    set_keys = override(raw, sets) | dict(places or {})
     try:
         scenario = Scenario.model_validate(raw, context={"folder": Path(source).parent})
     except ValidationError as error:
-        key, message = first_error(raw, error)
+        key, message = next(key_errors(raw, error))
         raise InputError(file_of(key, source, set_keys), key, message) from None
     scenario.set_origin(source, set_keys)
     for key, message in contradictions(scenario):
@@ -191,15 +204,53 @@ def _scenario(raw: dict[str, Any], source: str, sets: Iterable[str]) -> Scenario
     return scenario
 
 
-def _copy(value: Any) -> Any:
+def check_keys(document: Mapping[str, Any], places: Mapping[str, str], source: str) -> None:
+    """Raise InputError if a key of `places` is unknown or has a wrong value.
+
+    The document may lack keys that a run needs. `places` has what messages about a key name.
+    """
+    raw: dict[str, Any] = copied(dict(document))
+    try:
+        Scenario.model_validate(raw, context={"folder": Path(source).parent})
+    except ValidationError as error:
+        for key, message in key_errors(raw, error):
+            if place := file_of(key, "", places):
+                raise InputError(place, key, message) from None
+
+
+def copied(value: Any) -> Any:
     """Copy nested tables and lists, six times as fast as `copy.deepcopy` for 100,000 flows."""
     if isinstance(value, dict):
-        return {key: _copy(item) for key, item in value.items()}
-    return [_copy(item) for item in value] if isinstance(value, list) else value
+        return {key: copied(item) for key, item in value.items()}
+    return [copied(item) for item in value] if isinstance(value, list) else value
 
 
-def _override(document: dict[str, Any], assignment: str) -> str:
-    """Apply one `path=value` override to the document and return the path."""
+def override(document: dict[str, Any], sets: Sets) -> dict[str, str]:
+    """Apply overrides to a document; return the place of each key: the command line or `set`.
+
+    Raises InputError for what is no key or no assignment.
+    """
+    if not isinstance(sets, Mapping):
+        assignments = [_assignment(one) for one in sets]
+        return {_assign(document, key, value, COMMAND_LINE): COMMAND_LINE
+                for key, value in assignments}  # fmt: skip
+    for key in sets:
+        if not isinstance(key, str) or not all(key.split(".")):
+            advice = 'write keys such as "flow.long.count"'
+            raise InputError(SET, "", f"not a key: {shown(key)}", advice)
+    return {_assign(document, key, _plain(value), SET): SET for key, value in sets.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of Python as TOML has it: no tuples, no NumPy integers."""
+    if isinstance(value, tuple):
+        return list(value)
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return int(value) if whole else value
+
+
+def _assignment(assignment: str) -> tuple[str, Any]:
+    """Return the key and the value of a text KEY=VALUE."""
     path, equals, text = (part.strip() for part in assignment.partition("="))
     if not equals or not path or not all(path.split(".")):
         example = _EXAMPLES.get(path, "flow.long.count=3")
@@ -208,6 +259,11 @@ def _override(document: dict[str, Any], assignment: str) -> str:
     # Bytes of the command line that are no UTF-8 arrive as surrogates, which no file can hold.
     if not assignment.isascii() and any("\ud800" <= c <= "\udfff" for c in assignment):
         raise InputError(COMMAND_LINE, path, f"not UTF-8, got {shown(text)}")
+    return path, _toml_value(text)
+
+
+def _assign(document: dict[str, Any], path: str, value: Any, place: str) -> str:
+    """Set one key of the document and return the key; messages name `place`."""
     section, *rest = path.split(".")
     table: Any = document
     entries = document.get(section)
@@ -215,10 +271,10 @@ def _override(document: dict[str, Any], assignment: str) -> str:
         known = labels(entries)
         if len(rest) < 2:
             advice = f"write {section}.NAME.KEY=VALUE"
-            raise InputError(COMMAND_LINE, path, "incomplete key", advice)
+            raise InputError(place, path, "incomplete key", advice)
         if rest[0] not in known:
             message = f"unknown [[{section}]]{nearest(rest[0], known)}"
-            raise InputError(COMMAND_LINE, path, message)
+            raise InputError(place, path, message)
         table = entries[known.index(rest[0])]
         rest = rest[1:]
     else:
@@ -226,8 +282,8 @@ def _override(document: dict[str, Any], assignment: str) -> str:
     for step in rest[:-1]:
         table = table.setdefault(step, {}) if isinstance(table, dict) else None
     if not isinstance(table, dict):
-        raise InputError(COMMAND_LINE, path, "not a key of a table")
-    table[rest[-1]] = _toml_value(text)
+        raise InputError(place, path, "not a key of a table")
+    table[rest[-1]] = value
     return path
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from waterfill.errors import nearest, shown
 from waterfill.scenario.distributions import PartError
@@ -39,10 +40,14 @@ _MOVED = {
 }
 
 
-def first_error(raw: dict[str, Any], error: ValidationError) -> tuple[str, str]:
-    """Return (key, message) of the error to report, preferably an unknown key."""
+def key_errors(raw: dict[str, Any], error: ValidationError) -> Iterator[tuple[str, str]]:
+    """Yield (key, message) of each error, unknown keys first."""
     errors = error.errors(include_url=False)
-    found = min(errors, key=lambda e: e["type"] != "extra_forbidden")
+    for found in sorted(errors, key=lambda e: e["type"] != "extra_forbidden"):
+        yield _key_error(raw, found)
+
+
+def _key_error(raw: dict[str, Any], found: ErrorDetails) -> tuple[str, str]:
     location = list(found["loc"])
     section = location[0] if location else ""
     key = str(section)

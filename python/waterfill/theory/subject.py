@@ -12,9 +12,10 @@ import numpy as np
 from waterfill.contract.network import Network, ParamValue
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import protocols, resolve
+from waterfill.runs.backends import Checkable
 from waterfill.scenario import given
 from waterfill.scenario.document import Scenario
-from waterfill.scenario.loading import from_dict, load
+from waterfill.scenario.loading import Sets, from_dict, load
 from waterfill.scenario.units import SPAN
 
 _P = ParamSpec("_P")
@@ -55,22 +56,26 @@ class Subject(NamedTuple):
 
 
 def parse(
-    what: str, sets: Sequence[str], supported: Sequence[str], protocol: str | None = None
+    what: str | Checkable, sets: Sets, supported: Sequence[str], protocol: str | None = None
 ) -> Subject:
     """Load the subject that a command's argument names: a supported protocol or a scenario file.
 
+    From Python, it may also be a `waterfill.Scenario`, and `sets` a dictionary.
+
     Raises InputError if it is neither, or if a parameter is wrong.
     """
+    if not isinstance(what, str):
+        return _on_network(what.checked(_with(sets, protocol)), supported)
     if what in supported:
         if protocol is not None:
             why = f"no effect, because {what} is a protocol, got {shown(protocol)}"
             raise InputError("command line", "protocol", why, "remove it")
         for assignment in sets:
-            if not assignment.startswith(f"params.{what}."):
-                key = assignment.partition("=")[0]
+            key = assignment.partition("=")[0]
+            if not key.startswith(f"params.{what}."):
                 advice = f"set a parameter such as params.{what}.…, or name a scenario file"
                 raise InputError("command line", key, f"not a parameter of {what}", advice)
-        placeholder = from_dict(_PLACEHOLDER, "command line", [f"protocol={what}", *sets])
+        placeholder = from_dict(_PLACEHOLDER, "command line", _with(sets, what))
         return _subject(placeholder, what, None)
     if not what.endswith(".toml") and not Path(what).exists():
         if what in protocols.load():
@@ -81,8 +86,18 @@ def parse(
             raise InputError("command line", what, why, f"choose one of {', '.join(supported)}")
         known = nearest(what, supported)
         raise InputError("command line", what, f"neither a protocol nor a scenario file{known}")
-    chosen = [f"protocol={protocol}", *sets] if protocol is not None else list(sets)
-    scenario = load(what, chosen)
+    return _on_network(load(what, _with(sets, protocol)), supported)
+
+
+def _with(sets: Sets, protocol: str | None) -> Sets:
+    """Return overrides with that of the protocol before them, if there is one."""
+    if isinstance(sets, Mapping):
+        return dict(sets) if protocol is None else {"protocol": protocol, **sets}
+    return list(sets) if protocol is None else [f"protocol={protocol}", *sets]
+
+
+def _on_network(scenario: Scenario, supported: Sequence[str]) -> Subject:
+    """Return the subject of a scenario whose flows all have one supported protocol."""
     network = resolve.to_core(scenario, protocols.load())
     _refuse_changes(scenario)
     used = list(dict.fromkeys(flow.protocol for flow in network.flows))
