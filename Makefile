@@ -31,7 +31,7 @@ bench: .venv/.run $(if $(filter linux large,$(CASE)),build) ## measure the engin
 docs: build ## write the pages made from the code: protocols, keys of a scenario, commands, claims
 	@$(VENV)/python -m tools.docs
 
-site: .venv/.dev ## build the documentation site into out/site, readable without a network
+site: .venv/.dev build ## build the documentation site into out/site, readable without a network
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/python -m mkdocs build --strict --quiet
 	@echo "open out/site/index.html, or: $(VENV)/python -m http.server --directory out/site --bind 127.0.0.1"
 

@@ -25,7 +25,8 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from tools import release
+from tools import release, site_widgets
+from waterfill.errors import RunError
 
 ROOT = Path(__file__).resolve().parent.parent
 INDEX = "docs/README.md"
@@ -391,7 +392,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             page = posixpath.join(path, "README.md") if (ROOT / path).is_dir() else path
             content = relink(text, page) if page.endswith(".md") else text
             files.append(File.generated(config, page_of(path), content=content))
-    except LinkError as error:
+        for path, text in site_widgets.files().items():
+            files.append(File.generated(config, path, content=text))
+    except (LinkError, RunError) as error:
         raise PluginError(str(error)) from None
     return files
 
@@ -406,10 +409,16 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Label the theme's search dialog for screen readers, and hide it on pages opened from disk."""
+    """Label the theme's search dialog for screen readers, hide it on pages opened from disk, and
+    insert widgets.
+    """
     dialog = 'data-md-component="search" role="dialog"'
     named = output.replace(dialog, f'{dialog} aria-label="Search"', 1)
     bundle = re.search(r'<script src="[^"]*bundle[^"]*"></script>', named)
     if bundle is None:
         raise PluginError(f"{page.file.src_uri}: the page lacks the theme's script")
-    return named[: bundle.start()] + _WITHOUT_SEARCH + named[bundle.start() :]
+    whole = named[: bundle.start()] + _WITHOUT_SEARCH + named[bundle.start() :]
+    try:
+        return site_widgets.insert(whole, page.url)
+    except site_widgets.WidgetError as error:
+        raise PluginError(f"{page.file.src_uri}: {error}") from None

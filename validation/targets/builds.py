@@ -31,7 +31,7 @@ class Target:
     """A target. Without a `triple` it is this host, and Python resolves the scenarios once more.
 
     `runner` runs a build that the host cannot run itself. `hosts` are the CPUs on which the target
-    runs, by the name that Python gives them, or none for all.
+    runs, by the name that Python gives them, or none for all. `profile` is one of Cargo's.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Target:
     install: str = ""
     hosts: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    profile: str = PROFILE
 
     def lacks(self) -> str | None:
         """Return what this host lacks to build and run the target, and how to install it; None if
@@ -77,7 +78,7 @@ class Target:
             command = ["cargo", "rustc", "--lib", "--crate-type", "cdylib"]
         else:
             command = ["cargo", "build", "--example", "hashes"]
-        command += ["--locked", "--quiet", "--package", CRATE, "--profile", PROFILE]
+        command += ["--locked", "--quiet", "--package", CRATE, "--profile", self.profile]
         command += ["--target", self.triple]
         done = subprocess.run(
             command, cwd=ROOT, env={**os.environ, **more}, capture_output=True, text=True
@@ -93,10 +94,19 @@ class Target:
         """
         if not self.triple:
             return [sys.executable, "-W", "ignore", "-m", "validation.targets.native"]
-        folder = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / self.triple / PROFILE
         if "wasm" in self.triple:
-            return [*self.runner, str(folder / "waterfill_wasm.wasm")]
-        return [*self.runner, str(folder / "examples" / "hashes")]
+            return [*self.runner, str(self.module)]
+        return [*self.runner, str(self._folder / "examples" / "hashes")]
+
+    @property
+    def module(self) -> Path:
+        """The module of WebAssembly that `build` writes."""
+        return self._folder / "waterfill_wasm.wasm"
+
+    @property
+    def _folder(self) -> Path:
+        target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+        return target / self.triple / self.profile
 
     def outcomes(self, files: Sequence[Path]) -> list[str]:
         """Run files and return the hash of each result, or the sentence with which it is refused.

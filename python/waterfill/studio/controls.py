@@ -47,7 +47,7 @@ class Choice:
     start: str
 
 
-def _slider(key: str, label: str, shown: Sequence[float], unit: str, now: float) -> Slider:
+def slider(key: str, label: str, shown: Sequence[float], unit: str, now: float) -> Slider:
     """Build a slider whose steps include the current value."""
     numbers = sorted({*(float(f"{x:.3g}") for x in shown), float(f"{now:.6g}")})
     steps = [Step(x, f"{x:.6g} {unit}".strip()) for x in numbers]
@@ -61,21 +61,21 @@ def of_link(scenario: Scenario, name: str) -> list[Slider]:
     rates = [x * 10**e for e in range(0, 5) for x in (1, 1.5, 2, 3, 4, 5, 6, 8)]
     delays = [x * 10**e for e in range(-1, 3) for x in (1, 1.5, 2, 3, 4, 5, 6, 8)]
     losses = [0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]
-    loss = _slider("", "", losses, "", 100 * link.loss)
+    loss = slider("", "", losses, "", 100 * link.loss)
     steps = [Step(step.shown, f"{step.shown / 100:.6g}") for step in loss.steps]
     found = [
-        _slider(f"link.{name}.rate", "Rate (Mbit/s)", rates, "Mbit/s", link.rate / 1e6),
-        _slider(f"link.{name}.delay", "Delay, one way (ms)", delays, "ms", 1e3 * link.delay),
+        slider(f"link.{name}.rate", "Rate (Mbit/s)", rates, "Mbit/s", link.rate / 1e6),
+        slider(f"link.{name}.delay", "Delay, one way (ms)", delays, "ms", 1e3 * link.delay),
         Slider(f"link.{name}.loss", "Random loss (%)", steps, loss.start),
     ]
     if link.delay_trace is not None:  # a delay next to it is refused
         del found[1]
     if link.rate_reverse is not None:
         key, label = f"link.{name}.rate_reverse", "Rate, reverse (Mbit/s)"
-        found.append(_slider(key, label, rates, "Mbit/s", link.rate_reverse / 1e6))
+        found.append(slider(key, label, rates, "Mbit/s", link.rate_reverse / 1e6))
     if link.delay_reverse is not None:
         key, label = f"link.{name}.delay_reverse", "Delay, reverse (ms)"
-        found.append(_slider(key, label, delays, "ms", 1e3 * link.delay_reverse))
+        found.append(slider(key, label, delays, "ms", 1e3 * link.delay_reverse))
     return found
 
 
@@ -83,7 +83,7 @@ def of_flow(scenario: Scenario, name: str) -> list[Slider]:
     """Return the slider for the number of flows of one group."""
     flow = next(flow for flow in scenario.flow if flow.name == name)
     counts = [*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 60, 80, 100]
-    return [_slider(f"flow.{name}.count", "Flows of the group", counts, "", flow.count)]
+    return [slider(f"flow.{name}.count", "Flows of the group", counts, "", flow.count)]
 
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
@@ -130,7 +130,7 @@ def _number(key: str, protocol: str, param: ParamInfo, default: float, now: floa
         return None  # a switch in disguise: no range follows from it
     size, unit = _scale(param.unit, default)
     values = [v / size for v in _accepted(protocol, param, default)]
-    made = _slider(key, label(param, unit), values, unit, now / size)
+    made = slider(key, label(param, unit), values, unit, now / size)
     return made if len(made.steps) > 1 else None
 
 

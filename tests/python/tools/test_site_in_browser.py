@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -12,8 +13,12 @@ import pytest
 
 import browser
 from known import ROOT
+from tools import site_widgets
+from validation.targets.builds import PROFILE
 
 FRONT, LAW, API = "index.html", "reference/protocols/maxnet.html", "reference/python.html"
+
+CONCEPTS = "explanation/concepts.html"
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -28,7 +33,7 @@ def site(tmp_path_factory):
     ran = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)],
         cwd=ROOT,
-        env={"NO_MKDOCS_2_WARNING": "1", "PATH": "/usr/bin:/bin"},
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "WATERFILL_SITE_PROFILE": PROFILE},
         capture_output=True,
         text=True,
         check=False,
@@ -88,3 +93,51 @@ def test_pages_open_from_a_disk(chromium, site):
         assert shown.page.locator("h1").inner_text().startswith("Your first experiment")
         assert shown.page.locator(".md-search").count() == 0  # there it cannot work
         assert shown.problems == []
+
+
+@pytest.fixture
+def widgets(monkeypatch):
+    """Skips the test on a host that cannot build the engine of the widgets."""
+    monkeypatch.setenv("WATERFILL_SITE_PROFILE", PROFILE)
+    if not site_widgets.engine():
+        pytest.skip("this host cannot build for WebAssembly")
+
+
+@pytest.mark.parametrize("scheme", browser.SCHEMES)
+def test_a_slider_runs_the_simulator_in_a_page_from_a_disk(chromium, site, widgets, scheme):
+    with browser.shown(chromium, site / CONCEPTS, scheme=scheme) as shown:
+        widget = shown.page.locator(".wf-widget", has_text="A price")
+        widget.scroll_into_view_if_needed()
+        note = widget.locator(".wf-note", has_text=" ms")
+        note.wait_for()
+        last = widget.locator("polyline").last
+        before = last.get_attribute("points")
+        assert before in site_widgets.html("price")  # as the native engine's run
+        widget.get_by_label("Flows that start at 10 s").focus()
+        shown.page.keyboard.press("ArrowLeft")
+        widget.locator("svg text", has_text="others (×8)").wait_for()
+        assert last.get_attribute("points") != before
+        widget.get_by_role("button").press("Enter")
+        widget.locator("svg text", has_text="others (×9)").wait_for()
+        assert last.get_attribute("points") == before
+        assert shown.problems == []
+        assert shown.violations() == []
+    with browser.shown(chromium, site / CONCEPTS, width=browser.NARROW) as shown:
+        assert shown.overflow_px() == 0
+
+
+def test_a_run_that_takes_too_long_is_stopped(chromium, site, widgets):
+    with browser.shown(chromium, site / CONCEPTS) as shown:
+        script = """async () => {
+            const widget = waterfill.widgets.at(-1), engine = new waterfill.Engine();
+            const network = {...widget.shipped.network, duration_s: 1e6, sample_s: 1e5};
+            const ask = (network) => engine.run({network, backend: "sim"}).then(
+                ({run}) => run.summary.links.length, (problem) => problem.message);
+            engine.limit_ms = 300;
+            const stopped = await ask(network);
+            engine.limit_ms = 60000;
+            return [stopped, await ask(widget.shipped.network)];
+        }"""
+        stopped, links = shown.page.evaluate(script)
+        assert stopped == "the run was stopped after 0.3 s: choose lower rates or fewer flows"
+        assert links == 2
