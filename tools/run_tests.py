@@ -6,15 +6,20 @@ Exits 1 when a test failed or when none ran.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,72 +41,127 @@ class Outcome:
         return self
 
 
-# What `cargo test` prints. libtest's JSON needs a nightly compiler, and cargo-nextest, which writes
-# JUnit files, runs no documentation examples. So it is text, and what does not add up is a failure.
-_STARTED = re.compile(r" *(?:Running (?:unittests )?\S+ \(\S+\)|Doc-tests \S+)$")
+# Lines of a test binary. They are parsed because libtest's JSON needs a nightly compiler.
+# cargo-nextest, which writes JUnit files, runs no documentation examples.
 _ANNOUNCED = re.compile(r"running (\d+) tests?$")
 _IGNORED = re.compile(r"test (.+?) \.\.\. ignored(?:, (.+))?$")
 _TOTALS = re.compile(r"test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored; (\d+) measured;")
 
 
-def count_cargo(lines: Iterable[str], code: int = 0) -> Outcome:
-    """Count the tests in the output of `cargo test`, given its exit code.
+def count_binary(text: str, code: int = 0) -> Outcome:
+    """Count the tests in the output of one test binary, given its exit code.
 
-    Counted as one failure each: a test binary that ends without its totals, totals that differ from
-    the number of tests announced, a non-zero exit code without a failed test, and no test at all.
+    A test may print such lines too, for example when it starts its binary again. Therefore only the
+    first announcement and the last totals count, which enclose the output of the tests.
+    Counted as one failure: no totals, totals that differ from the number of tests announced, fewer
+    named skips than the totals say, and a non-zero exit code without a failed test.
+    """
+    lines = text.splitlines()
+    announced = next((int(found[1]) for line in lines if (found := _ANNOUNCED.match(line))), None)
+    totals = [found for line in lines if (found := _TOTALS.match(line))]
+    ignored = [found for line in lines if (found := _IGNORED.match(line))]
+    if not totals:
+        return Outcome(failed=1)
+    passed, failed, skipped, measured = map(int, totals[-1].groups())
+    failed += passed + failed + skipped + measured != announced or len(ignored) < skipped
+    names = Counter(f"{found[1]}: {found[2] or 'marked ignore'}" for found in ignored[:skipped])
+    return Outcome(passed, failed or int(code != 0), names)
+
+
+def count_examples(text: str, code: int = 0) -> Outcome:
+    """Count the documentation examples in the output of `cargo test --doc`, given its exit code.
+
+    A crate announces its examples in one group or two.
     """
     outcome = Outcome()
-    announced = ignored = errors = 0
-    unfinished = False
-    for line in lines:
-        text = line.rstrip()
-        if _STARTED.match(text):
-            errors += unfinished
-            unfinished = True
-        elif match := _ANNOUNCED.match(text):
-            announced, ignored, unfinished = int(match[1]), 0, True
-        elif match := _IGNORED.match(text):
-            ignored += 1
-            outcome.skipped[f"{match[1]}: {match[2] or 'marked ignore'}"] += 1
-        elif match := _TOTALS.match(text):
-            counts = [int(count) for count in match.groups()]
-            outcome.passed += counts[0]
-            outcome.failed += counts[1]
-            errors += sum(counts) != announced or counts[2] != ignored
-            unfinished = False
-    outcome.failed += errors + unfinished
-    if outcome.failed == 0 and (code != 0 or outcome.passed == 0):
-        outcome.failed = 1
+    for group in re.split(r"(?m)^(?=running \d+ tests?$)", text)[1:]:
+        outcome.add(count_binary(group))
+    outcome.failed = outcome.failed or int(code != 0)
     return outcome
+
+
+@dataclass(frozen=True)
+class Program:
+    """A command that runs tests, and the function that counts them in its output."""
+
+    name: str
+    command: list[str]
+    folder: Path = ROOT
+    count: Callable[[str, int], Outcome] = count_binary
+
+    def run(self) -> Outcome:
+        """Run the tests, then print what the program printed and how long it took."""
+        start = time.monotonic()
+        done = subprocess.run(
+            self.command,
+            cwd=self.folder,
+            env=_rust_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+        )
+        seconds = time.monotonic() - start
+        print(f"\n= {self.name}\n{done.stdout}= {self.name}: {seconds:.1f} s", flush=True)
+        return self.count(done.stdout, done.returncode)
+
+
+def _rust_environment() -> dict[str, str]:
+    # proptest draws the same cases on every run, unless another seed is asked for. Colors would
+    # hide the lines that are counted.
+    return {"PROPTEST_RNG_SEED": "1", **os.environ, "CARGO_TERM_COLOR": "never"}
+
+
+def compiled(features: list[str]) -> list[Program] | None:
+    """Compile the Rust tests of the workspace and return their programs, or None if that failed."""
+    command = ["cargo", "test", "--locked", "--no-run", *features]
+    built = subprocess.run(
+        [*command, "--message-format=json-render-diagnostics"],
+        cwd=ROOT,
+        env=_rust_environment(),
+        stdout=subprocess.PIPE,
+    )
+    if built.returncode != 0:
+        return None
+    programs = []
+    for message in map(json.loads, built.stdout.splitlines()):
+        if message["reason"] == "compiler-artifact" and message["profile"]["test"]:
+            folder = Path(message["manifest_path"]).parent
+            name = f"{folder.name} {message['target']['name']}"
+            programs.append(Program(name, [message["executable"]], folder))
+    return programs
 
 
 def cargo() -> Outcome:
     """Run the Rust tests of the workspace, including documentation examples."""
-    # --no-fail-fast: one run reports everything that is broken.
-    command = ["cargo", "test", "--locked", "--no-fail-fast"]
+    features, skipped = [], Counter[str]()
     check = subprocess.run([ROOT / "tools/daemon.sh"], stdout=subprocess.PIPE, text=True)
     if check.returncode == 0:
-        command += ["--features", "waterfill-linux/daemon,waterfill-fuzz/daemon"]
-    # proptest draws the same cases on every run, unless another seed is asked for. Colours would
-    # hide the lines that are counted.
-    environment = {"PROPTEST_RNG_SEED": "1", **os.environ, "CARGO_TERM_COLOR": "never"}
-    lines = []
-    with subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            lines.append(line)
-    outcome = count_cargo(lines, process.returncode)
-    if check.returncode != 0:
-        outcome.skipped[f"waterfill-linux/daemon: {check.stdout.strip()}"] += 1
-    return outcome
+        features = ["--features", "waterfill-linux/daemon,waterfill-fuzz/daemon"]
+    else:
+        skipped[f"waterfill-linux/daemon: {check.stdout.strip()}"] += 1
+    with timed("compile"):
+        programs = compiled(features)
+    if not programs:
+        return Outcome(failed=1, skipped=skipped)
+    examples = ["cargo", "test", "--locked", "--no-fail-fast", "--doc", *features]
+    programs.append(Program("examples in documentation", examples, count=count_examples))
+    # The tests of waterfill-linux wait for the kernel most of the time, while the others compute.
+    waiting = [program for program in programs if program.folder.name == "waterfill-linux"]
+    others = [program for program in programs if program not in waiting]
+    with timed("run"), ThreadPoolExecutor(2) as lanes:
+        done = lanes.map(lambda lane: [program.run() for program in lane], (waiting, others))
+        outcomes = [outcome for lane in done for outcome in lane]
+    return reduce(Outcome.add, outcomes, Outcome(skipped=skipped))
+
+
+@contextmanager
+def timed(name: str) -> Iterator[None]:
+    """Print how long the block took."""
+    start = time.monotonic()
+    yield
+    print(f"{name}: {time.monotonic() - start:.0f} s", flush=True)
 
 
 def pytest() -> Outcome:
@@ -111,7 +171,8 @@ def pytest() -> Outcome:
         report = Path(folder) / "report.xml"
         # One file stays in one process, so that its tests share a browser, a build or a namespace.
         spread = ["--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile"]
-        command = [sys.executable, "-m", "pytest", *spread, f"--junitxml={report}"]
+        options = [*spread, "--durations=20", "--durations-min=5", f"--junitxml={report}"]
+        command = [sys.executable, "-m", "pytest", *options]
         code = subprocess.run(command, cwd=ROOT, check=False).returncode
         cases = list(ET.parse(report).iter("testcase")) if report.exists() else []
     for case in cases:
@@ -162,9 +223,10 @@ def beside_a_soak(suite: Callable[[], Outcome]) -> Callable[[], Outcome]:
 def main() -> int:
     """Run all test suites and return the exit code."""
     total = Outcome()
-    for name, suite in (("cargo test", cargo), ("pytest", beside_a_soak(pytest))):
+    for name, suite in (("Rust", cargo), ("pytest", beside_a_soak(pytest))):
         print(f"\n== {name} ==", flush=True)
-        total.add(suite())
+        with timed(name):
+            total.add(suite())
     print()
     for what, count in total.skipped.items():
         print(f"skipped {what}" + (f" ({count} tests)" if count > 1 else ""))

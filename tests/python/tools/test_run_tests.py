@@ -1,32 +1,30 @@
-"""Tests of the totals of `make test`, from the output of `cargo test`."""
+"""Tests of the totals of `make test`, from the output of the test programs."""
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
 
 from tools import run_tests
-from tools.run_tests import Outcome, beside_a_soak, count_cargo, soaked
+from tools.run_tests import (
+    Outcome,
+    Program,
+    beside_a_soak,
+    count_binary,
+    count_examples,
+    soaked,
+)
 
-# As cargo 1.95 prints it. An edition-2024 crate may announce documentation examples twice.
-OUTPUT = """\
-   Compiling toy v0.1.0 (/toy)
-    Finished `test` profile [optimized + debuginfo] target(s) in 0.20s
-     Running unittests src/lib.rs (target/debug/deps/toy-b8e70bf6fa9d4777)
-
-running 3 tests
+# As libtest of Rust 1.95 prints it.
+BINARY = """
+running 5 tests
 test equation_1 ... ok
 test minutes ... ignored, minutes: cargo test -- --ignored
 test quiet ... ignored
-
-test result: ok. 1 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; finished in 1.54s
-
-     Running tests/battery.rs (target/debug/deps/battery-de0be4878389ef05)
-
-running 2 tests
-test an_echo_is_ignored ... ok
 test a_sum ... FAILED
+test an_echo_is_ignored ... ok
 
 failures:
 
@@ -35,9 +33,16 @@ failures:
 thread 'a_sum' (4711) panicked at tests/battery.rs:3:5:
 assertion `left == right` failed
 
-test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 2.16s
+failures:
+    a_sum
 
-error: test failed, to rerun pass `--test battery`
+test result: FAILED. 2 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 1.54s
+
+"""
+PASSING = BINARY.replace("FAILED. 2 passed; 1 failed", "ok. 3 passed; 0 failed")
+
+# An edition-2024 crate may announce documentation examples twice.
+EXAMPLES = """\
    Doc-tests toy
 
 running 1 test
@@ -45,51 +50,84 @@ test src/lib.rs - (line 3) ... ok
 
 test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
 
-running 1 test
+running 2 tests
 test src/lib.rs - (line 9) - compile fail ... ok
+test src/lib.rs - (line 12) ... ignored
 
-test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s
+test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.10s
 
 all doctests ran in 0.30s; merged doctests compilation took 0.15s
+   Doc-tests tool
+
+running 0 tests
+
+test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+
 """
 
 
-def count(text: str, code: int = 101) -> tuple[int, int]:
-    outcome = count_cargo(text.splitlines(keepends=True), code)
+def counts(outcome: Outcome) -> tuple[int, int]:
     return outcome.passed, outcome.failed
 
 
 def test_tests_are_counted_and_skips_named():
-    outcome = count_cargo(OUTPUT.splitlines(), 101)
-    assert (outcome.passed, outcome.failed) == (4, 1)
+    outcome = count_binary(BINARY, 101)
+    assert counts(outcome) == (2, 1)
     assert outcome.skipped == {
         "minutes: minutes: cargo test -- --ignored": 1,
         "quiet: marked ignore": 1,
     }
 
 
-@pytest.mark.parametrize("last", ["test equation_1 ... ok\n", "running 3 tests\n", "4777)\n"])
+@pytest.mark.parametrize("last", ["test equation_1 ... ok\n", "running 5 tests\n", "\n"])
 def test_a_binary_that_dies_is_one_failure(last):
-    head, _, tail = OUTPUT.partition(last)
-    rest = tail[tail.index("     Running tests/battery.rs") :]
-    assert count(head + last + rest) == (3, 2)
-    assert count(head + last) == (0, 1)
+    head, _, _ = BINARY.partition(last)
+    assert counts(count_binary(head + last, -9)) == (0, 1)
 
 
 def test_totals_that_do_not_add_up_are_a_failure():
-    assert count(OUTPUT.replace("running 3 tests", "running 4 tests")) == (4, 2)
-    assert count(OUTPUT.replace("quiet ... ignored", "quiet was ignored")) == (4, 2)
+    assert counts(count_binary(PASSING)) == (3, 0)
+    assert counts(count_binary(PASSING.replace("running 5 tests", "running 6 tests"))) == (3, 1)
+    assert counts(count_binary(PASSING.replace("quiet ... ignored", "quiet was ignored"))) == (3, 1)
 
 
-@pytest.mark.parametrize("code", [0, 101])
-def test_no_test_is_a_failure(code):
-    assert count("error: could not compile `toy` (lib test)\n", code) == (0, 1)
+@pytest.mark.parametrize("before", ["test equation_1", "test an_echo", "\ntest result"])
+def test_the_output_of_a_test_does_not_change_the_counts(before):
+    child = """
+running 3 tests
+test end ... ok
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 41 filtered out; finished in 0.01s
+"""
+    assert counts(count_binary(PASSING.replace(before, child + before))) == (3, 0)
+    assert counts(count_binary(BINARY.replace(before, child + before), 101)) == (2, 1)
 
 
 def test_an_error_after_the_tests_is_a_failure():
-    passing = OUTPUT.replace("1 passed; 1 failed", "2 passed; 0 failed")
-    assert count(passing, 0) == (5, 0)
-    assert count(passing, 101) == (5, 1)
+    assert counts(count_binary(PASSING, 0)) == (3, 0)
+    assert counts(count_binary(PASSING, 101)) == (3, 1)
+
+
+def test_examples_of_all_groups_are_counted():
+    outcome = count_examples(EXAMPLES)
+    assert counts(outcome) == (2, 0)
+    assert outcome.skipped == {"src/lib.rs - (line 12): marked ignore": 1}
+    assert counts(count_examples(EXAMPLES.replace("running 1 test", "running 2 tests"))) == (2, 1)
+    assert counts(count_examples("error: could not compile `toy` (doctest)\n", 101)) == (0, 1)
+
+
+def test_a_program_counts_its_output_and_prints_its_seconds(tmp_path, capfd, monkeypatch):
+    monkeypatch.delenv("PROPTEST_RNG_SEED", raising=False)
+    script = "import os; print(os.getcwd(), os.environ['PROPTEST_RNG_SEED']); raise SystemExit(3)"
+    seen = []
+    program = Program(
+        "toy all",
+        [sys.executable, "-c", script],
+        tmp_path,
+        lambda text, code: seen.append((text, code)) or Outcome(passed=7),
+    )
+    assert program.run() == Outcome(passed=7)
+    assert seen == [(f"{tmp_path} 1\n", 3)]
+    assert re.search(r"= toy all: \d+\.\d s$", capfd.readouterr().out.strip())
 
 
 def test_the_soak_is_one_test_that_passes_fails_or_is_skipped_with_its_reason():
