@@ -91,6 +91,9 @@ def stability(
         float | None,
         Option(metavar="DEGREES", help="With --tune: required phase margin (default: 45)."),
     ] = None,
+    certificate: Annotated[
+        bool, Option("--certificate", help="MaxNet only: also print the proof's conditions.")
+    ] = False,
     protocol: Protocol = None,
     sets: Sets = None,
     json: Json = False,
@@ -107,32 +110,24 @@ def stability(
     if about.network is not None and max_rtt is not None:
         why = f"no effect, because {what} has its own RTTs, got {shown(max_rtt)}"
         raise InputError("command line", "max-rtt", why, "remove it")
+    _refuse_without_effect(about, json, certificate, tune, verify_rtt, eta, phase_margin)
     if not tune:
-        for option, given in (
-            ("verify-rtt", verify_rtt), ("eta", eta), ("phase-margin", phase_margin),
-        ):  # fmt: skip
-            if given is not None:
-                why = f"no effect without --tune, got {given}"
-                raise InputError("command line", option, why, "add --tune, or remove it")
         document = laws.document(about, tau_s)
         figures = partial(_stability_figures, about, tau_s)
-        _answer(document, theory_tables.rows(document), json, output, figures)
-        return
-    if about.protocol != "maxnet" or about.network is not None:
-        raise InputError("command line", "tune", f"works only for maxnet, got {what}")
-    verify_s = _time_s("verify-rtt", verify_rtt or "1000 s")
-    eta = 0.1 if eta is None else eta
-    phase_margin = 45.0 if phase_margin is None else phase_margin
-    if not 0 < eta <= 10:
-        raise InputError(
-            "command line", "eta", f"must be a number above 0 and at most 10, got {eta:g}"
-        )
-    if not 1 <= phase_margin <= 80:
-        message = f"must be an angle from 1 to 80 degrees, got {phase_margin:g}"
-        raise InputError("command line", "phase-margin", message)
-    document = laws.tuning_document(about, tau_s, verify_s, eta, phase_margin)
-    figures = partial(_tuned_figures, document, tau_s, verify_s)
-    _answer(document, theory_tables.rows(document), json, output, figures)
+    else:
+        verify_s = _time_s("verify-rtt", verify_rtt or "1000 s")
+        eta = 0.1 if eta is None else eta
+        phase_margin = 45.0 if phase_margin is None else phase_margin
+        if not 0 < eta <= 10:
+            problem = f"must be a number above 0 and at most 10, got {eta:g}"
+            raise InputError("command line", "eta", problem)
+        if not 1 <= phase_margin <= 80:
+            problem = f"must be an angle from 1 to 80 degrees, got {phase_margin:g}"
+            raise InputError("command line", "phase-margin", problem)
+        document = laws.tuning_document(about, tau_s, verify_s, eta, phase_margin)
+        figures = partial(_tuned_figures, document, tau_s, verify_s)
+    parts = theory_tables.rows(document, certificate=certificate)
+    _answer(document, parts, json, output, figures)
 
 
 @app.command(
@@ -214,6 +209,27 @@ def encoding(
     document = documents.encoding_of(about)
     figures = partial(_encoding_figures, about)
     _answer(document, theory_tables.rows(document), json, output, figures)
+
+
+def _refuse_without_effect(
+    about: Subject, json: bool, certificate: bool, tune: bool, *of_tune: str | float | None
+) -> None:
+    """Raise InputError for an option of `theory stability` that has no effect.
+
+    `of_tune` are the values of --verify-rtt, --eta and --phase-margin.
+    """
+    if not tune:
+        for option, given in zip(("verify-rtt", "eta", "phase-margin"), of_tune, strict=True):
+            if given is not None:
+                why = f"no effect without --tune, got {given}"
+                raise InputError("command line", option, why, "add --tune, or remove it")
+    alone = about.protocol == "maxnet" and about.network is None
+    what = about.protocol if about.scenario is None else about.scenario.source
+    if tune and not alone:
+        raise InputError("command line", "tune", f"works only for maxnet, got {what}")
+    if certificate and (json or not alone):
+        why = "no effect with --json, which has it" if json else f"only maxnet has one, got {what}"
+        raise InputError("command line", "certificate", why, "remove it")
 
 
 def _refuse_unread(about: Subject, command: str) -> None:

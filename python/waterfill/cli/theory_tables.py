@@ -19,6 +19,10 @@ from waterfill.theory.documents import (
     FlowInEquilibrium,
     LinkInEquilibrium,
 )
+from waterfill.theory.verdicts import digits
+
+# Significant digits of computed values, and of numbers as a paper prints them.
+_DIGITS, _MAX_DIGITS = 3, 4
 
 
 class _Document(Record):
@@ -27,18 +31,21 @@ class _Document(Record):
     command: str
     protocol: str
     rows: list[DocumentRow]
+    verdict: str = ""
     scenario: str | None = None
     notes: tuple[str, ...] = ()
 
 
-def rows(document: dict[str, Any]) -> list[Table | Text]:
-    """Return a table of quantities with our values and the paper's, and tables of certificates."""
+def rows(document: dict[str, Any], *, certificate: bool = False) -> list[Table | Text]:
+    """Return the verdict and a table of quantities with our values and the paper's.
+
+    With `certificate` also the tables of certificates.
+    """
     head = _Document.read(document)
-    about = head.scenario or head.protocol
-    parts: list[Table | Text] = [
-        Text(f"{head.command}: {one_line(about)}", style="bold"),
-        _rows(head.rows),
-    ]
+    about = head.verdict or f"{head.command}: {head.scenario or head.protocol}"
+    parts: list[Table | Text] = [Text(one_line(about), style="bold"), _rows(head.rows)]
+    if not certificate:
+        return [*parts, *map(note, head.notes)]
     for key, title in (("eq13", "eq. 13"), ("implemented", "as implemented")):
         found = document.get(key) or document.get("tune", {}).get(key, {}).get("certificate") or {}
         found = found.get("certificate", found)
@@ -47,14 +54,25 @@ def rows(document: dict[str, Any]) -> list[Table | Text]:
     return [*parts, *map(note, head.notes)]
 
 
+def _computed(entry: DocumentRow) -> TableCell:
+    """Return a computed value with three digits, or four if the paper prints four."""
+    return _number(entry.value, entry.unit, _count(entry.paper))
+
+
+def _count(paper: Any) -> int:
+    """Return the number of digits to print for a paper's number: its own, or three of a formula."""
+    printed = len(str(paper).lstrip("0.").replace(".", "")) if isinstance(paper, float) else 0
+    return _MAX_DIGITS if printed == _MAX_DIGITS else _DIGITS
+
+
 def _rows(entries: list[DocumentRow]) -> Table:
     columns: list[Column[DocumentRow]] = [
         Column("", lambda entry: entry.what),
-        Column("computed", lambda entry: _number(entry.value, entry.unit)),
+        Column("computed", _computed),
     ]
     if any(entry.paper is not None for entry in entries):
         columns += [
-            Column("paper", lambda entry: _number(entry.paper)),
+            Column("paper", lambda entry: _number(entry.paper, count=_count(entry.paper))),
             Column("source", lambda entry: entry.source),
         ]
     return printed(columns, entries)
@@ -71,7 +89,7 @@ _CHECKS: Sequence[Column[CheckEntry]] = (
 
 def _certificate(title: str, found: Proof) -> list[Table | Text]:
     head = (
-        f"Certificate for {title}, α = {found.alpha:.6g}, αT = {found.alpha_t_s:.6g} s, "
+        f"Certificate for {title}, α = {digits(found.alpha)}, αT = {digits(found.alpha_t_s)} s, "
         f"η = {found.eta:g}, up to {found.max_rtt_s:g} s: "
         f"{'holds' if found.certified else 'does not hold'}"
         f" (Algorithm 3: {_value(found.by_algorithm_3, '')}, "
@@ -97,9 +115,9 @@ _LINKS: Sequence[Column[LinkInEquilibrium]] = (
 
 def equilibrium(document: Equilibrium) -> list[Table | Text]:
     """Return a table of flow entries with their max-min shares, and a table of links."""
-    head = f"{document.scenario}: equilibrium of {document.protocol} ({document.model})"
     parts: list[Table | Text] = [
-        Text(one_line(head), style="bold"),
+        Text(document.verdict, style="bold"),
+        Text(one_line(f"{document.scenario} ({document.model})")),
         printed(_FLOWS, document.flows),
     ]
     used = [link for link in document.links if link.utilization > 0]
@@ -108,14 +126,14 @@ def equilibrium(document: Equilibrium) -> list[Table | Text]:
     return [*parts, *map(note, document.notes)]
 
 
-def _number(value: Any, unit: str = "") -> TableCell:
-    return TableCell(_value(value, unit), 0.0)
+def _number(value: Any, unit: str = "", count: int = _DIGITS) -> TableCell:
+    return TableCell(_value(value, unit, count), 0.0)
 
 
-def _value(value: Any, unit: str) -> str:
+def _value(value: Any, unit: str, count: int = _DIGITS) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    text = f"{value:.5g}" if isinstance(value, float) else str(value)
+    text = digits(value, count) if isinstance(value, float) else str(value)
     return f"{text} {unit}" if unit and unit != "°" else f"{text}{unit}"

@@ -25,6 +25,7 @@ from waterfill.theory import (
     subject,
     tuning,
     vcp,
+    verdicts,
     xcp,
 )
 from waterfill.theory.loops import Margins
@@ -105,7 +106,7 @@ def margin(about: Subject, rtt_s: float | None) -> Document:
         row("delay margin: additional delay before instability", found.delay_margin_s, "s"),
         row("gain margin", found.gain_margin),
     ]
-    return {
+    full = {
         "command": "margin",
         "protocol": about.protocol,
         "rtt_s": rtt_s,
@@ -113,6 +114,7 @@ def margin(about: Subject, rtt_s: float | None) -> Document:
         **extra,
         "rows": [*head, *rows],
     }
+    return {**full, "verdict": verdicts.margin(full)}
 
 
 # What a protocol's margins consist of: the RTT used, the loop's margins, more keys, more rows.
@@ -208,6 +210,7 @@ class Equilibrium(Record):
     flows: list[FlowInEquilibrium]
     links: list[LinkInEquilibrium]
     notes: list[str]
+    verdict: str
 
 
 @computed
@@ -220,7 +223,7 @@ def equilibrium_of(about: Subject) -> Equilibrium:
     assert scenario is not None
     targets = protocols.targets({about.protocol: params.given(about.params)})
     fair = allocation.max_min(network, targets)
-    model = "max-min beside acknowledgements"
+    model = "max-min next to acknowledgements"
     groups = allocation.max_min(network, targets, acknowledgements=True)
     rates = [group.rate_bps for group in groups]
     bottlenecks = [group.bottleneck for group in groups]
@@ -264,6 +267,7 @@ def equilibrium_of(about: Subject) -> Equilibrium:
         flows=flows,
         links=links,
         notes=subject.notes(scenario),
+        verdict=verdicts.equilibrium(about.protocol, flows),
     )
 
 

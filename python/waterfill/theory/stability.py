@@ -21,6 +21,7 @@ from waterfill.theory import (
     subject,
     tuning,
     vcp,
+    verdicts,
     xcp,
 )
 from waterfill.theory.documents import (
@@ -58,7 +59,8 @@ def document(about: Subject, max_rtt_s: float) -> Document:
     name = None if about.scenario is None else about.scenario.name
     head = {"command": "stability", "protocol": about.protocol, "scenario": name}
     notes = [] if about.scenario is None else subject.notes(about.scenario)
-    return {**head, "notes": notes, "omega_rad_s": None, "slope": None, "alpha_max": None, **found}
+    full = {**head, "notes": notes, "omega_rad_s": None, "slope": None, "alpha_max": None, **found}
+    return {**full, "verdict": verdicts.stability(full)}
 
 
 # --- MaxNet -------------------------------------------------------------------------------------
@@ -262,6 +264,8 @@ def _rcp(about: Subject, max_rtt_s: float) -> Document:
         ]
     return {
         "alpha_max": rcp.ALPHA_MAX_EMPTY,
+        "alpha": alpha,
+        "beta": beta,
         "stable": empty and standing,
         "stable_empty_queue": empty,
         "stable_standing_queue": standing,
@@ -396,6 +400,7 @@ def _jetmax(about: Subject, max_rtt_s: float) -> Document:
         "alpha_max": 2.0,
         "stable": jetmax.stable(tau),
         "max_rtt_s": max_rtt_s,
+        "tau": tau,
         "mode": jetmax.mode(tau),
         "rows": [
             row("τ", tau),
@@ -420,7 +425,7 @@ def tuning_document(
     found = tuning.procedure(tau_s, verify_s, p, eta, margin_deg)
     real = found.implemented
     proof = real.certificate
-    return {
+    full = {
         "command": "stability",
         "protocol": "maxnet",
         "scenario": None,
@@ -437,6 +442,7 @@ def tuning_document(
             *_tuning_rows("as implemented", real, tau_s, verify_s),
         ],
     }
+    return {**full, "verdict": verdicts.tuning(full)}
 
 
 def _tuning_rows(

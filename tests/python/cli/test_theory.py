@@ -72,6 +72,49 @@ def test_stability_of_the_papers_case_shows_the_papers_values(waterfill):
     assert other["eq13"]["eta"] == 0.1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "verdict"),
+    [
+        ("stability aecp", "AECP is not stable at an RTT of 1 s: its delay margin is 644 ms by eq. "
+         "38, 670 ms as implemented."),
+        ("stability aecp --max-rtt 100ms", "AECP is stable for every RTT up to 100 ms: its delay "
+         "margin is 644 ms by eq. 38, 670 ms as implemented."),
+        ("stability xcp", "XCP is stable at every RTT that all flows share: α = 0.4 is between "
+         "0.248 and 1.46, its bounds at β = 0.226."),
+        ("stability xcp --set params.xcp.beta=0.9", "XCP is not stable: no α is, because β = 0.9 "
+         "is too large."),
+        ("stability rcp", "RCP is stable with an empty queue, where α = 0.4 < α_max = 1.57, and "
+         "not stable with a standing queue, at α = 0.4 and β = 1."),
+        ("stability vcp", "VCP is stable for any disturbance: κ = 0.25 ≤ 0.5."),
+        ("stability abc", "ABC is not shown to be stable at 1 s: with δ = 133 ms the RTT must be "
+         "below 200 ms."),
+        ("stability jetmax", "JetMax is stable for any delay: τ = 0.6 < 2."),
+        ("stability s.toml", "MaxNet is stable for the RTTs of s, 2 ms to 202 ms: α = 0.66 < α_max "
+         "= 1.16."),
+        ("stability s.toml --protocol rcp", "RCP is stable at every bottleneck of s with an empty "
+         "queue, and not stable at two of s with a standing queue."),
+        ("margin maxnet", "MaxNet is stable at an RTT of 80 ms: phase margin 65.7°, 43.3° as "
+         "implemented."),
+        ("margin aecp", "AECP is stable up to an RTT of 644 ms: phase margin 36.9°."),
+        ("margin rcp", "RCP is stable at an RTT of 100 ms with an empty queue (phase margin "
+         "67.1°), and not stable with a standing queue (phase margin -37°)."),
+        ("equilibrium s.toml", "MaxNet gives every flow its max-min share."),
+        ("equilibrium s.toml --protocol xcp", "XCP is not max-min fair here: short gets 78.2 % of "
+         "its share."),
+    ],
+)  # fmt: skip
+def test_the_verdict_is_the_first_sentence(waterfill, scenario, monkeypatch, arguments, verdict):
+    monkeypatch.setenv("COLUMNS", "200")
+    ran = waterfill("theory", *arguments.split())
+    assert ran.out.splitlines()[0] == verdict
+
+
+def test_the_certificate_is_printed_on_demand(waterfill):
+    out = waterfill("theory", "stability", "maxnet", "--certificate").out
+    assert out.startswith("MaxNet is stable for every RTT up to 1 s: α = 0.66 < α_max = 1.07.\n")
+    assert out.count("Certificate for ") == 2
+
+
 def test_tuning_returns_parameters_margin_and_certificate(waterfill):
     ran = waterfill("theory", "stability", "maxnet", "--tune", "--max-rtt", "250ms", "--json")
     document = ran.document
@@ -174,6 +217,7 @@ def test_directories_get_the_document_and_figures(waterfill, tmp_path, arguments
     assert ran.code == 0
     written = {path.name for path in (tmp_path / "out").iterdir()}
     assert written == {"theory.json"} | {f"{f}.{kind}" for f in figures for kind in ("png", "svg")}
+    assert "Certificate" not in ran.out
     # A combining mark takes no cell of its own.
     assert max(cell_len(line) for line in ran.out.splitlines()) <= 80
 
@@ -207,6 +251,8 @@ def test_directories_get_the_document_and_figures(waterfill, tmp_path, arguments
         (("stability", "maxnet", "--eta", "0.1"), "eta: no effect without --tune, got 0.1"),
         (("stability", "maxnet", "--verify-rtt", "1 s"), "verify-rtt: no effect without --tune"),
         (("stability", "maxnet", "--phase-margin", "45"), "phase-margin: no effect without"),
+        (("stability", "xcp", "--certificate"), "certificate: only maxnet has one, got xcp"),
+        (("stability", "maxnet", "--certificate", "--json"), "no effect with --json, which has it"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_2(waterfill, arguments, message):
