@@ -315,6 +315,31 @@ def reclaimed(p: Params, tau_s: float, target: float) -> Reclaimed:
     return Reclaimed(fast, slow, share, 1 - share)
 
 
+def static_rates_bps(
+    alpha: float, x_max_bps: float, taus_s: Sequence[float], total_bps: float
+) -> Reals:
+    """`[maxnet-2007:eq5]` Return the equilibrium rates (bit/s) of eq. 5's static law for flows of
+    RTTs τ_i on one link that carries `total_bps`. The shape is that of `taus_s`.
+    """
+    taus = np.asarray(taus_s, dtype=np.float64)
+
+    def logs(q: float) -> Reals:
+        return np.asarray(math.log(x_max_bps) - alpha * q / taus)
+
+    highest = float(taus.max()) / alpha * math.log(x_max_bps * len(taus) / total_bps)
+    q = brentq(lambda q: float(np.logaddexp.reduce(logs(q))) - math.log(total_bps), 0.0, highest)
+    return np.exp(logs(float(q)))
+
+
+def static_time_s(max_rtt_s: float) -> float:
+    """`[maxnet-2007:I]` Return the smallest T (s) with which D(q) = x_max·e^(−q/T), common to all
+    flows, is stable up to an RTT. T is also the time constant of a flow of any shorter RTT.
+
+    Its loop e^(−sτ)/(sT) has a phase of −π at ωτ = π/2, so T must exceed 2τ/π.
+    """
+    return 2 * max_rtt_s / math.pi
+
+
 def settling_s(gains: Gains, alpha: float, tau_s: float) -> float:
     """Return the time constant of fairness (s), which is 1/z of the slow zero z."""
     return 1 / (gains.eta / tau_s if gains.zero_rad_s is None else gains.zero_rad_s)

@@ -262,6 +262,10 @@ protocol = ["maxnet", "xcp"]
 [[run]]
 name = "slow"
 set = ["link.l.rate=5 Mbit/s"]
+[[run]]
+name = "long"
+set = ["duration=9 s"]
+short = false
 [short]
 set = ["duration=1 s"]
 grid = { protocol = ["xcp"] }
@@ -298,6 +302,7 @@ def test_a_grid_names_its_runs_by_their_values(tmp_path):
     scenarios = found.scenarios()
     assert list(scenarios) == [
         *("maxnet 10 Mbit/s", "maxnet 20 Mbit/s", "xcp 10 Mbit/s", "xcp 20 Mbit/s", "slow"),
+        "long",
     ]
     assert (scenarios["xcp 20 Mbit/s"].protocol, scenarios["xcp 20 Mbit/s"].link[0].rate) == (
         *("xcp", 20e6),
@@ -379,7 +384,7 @@ def test_runs_are_kept_and_not_run_again(tmp_path, monkeypatch):
 
     first, ran = judge("first")
     assert [claim.verdict for claim in first] == ["reproduced"]
-    assert len(ran) == 5
+    assert len(ran) == 6
     second, ran = judge("second")
     assert (second, ran) == (first, [])
     written = [
@@ -388,11 +393,11 @@ def test_runs_are_kept_and_not_run_again(tmp_path, monkeypatch):
     ]
     assert written[0] == written[1]
     _, ran = judge("fresh", cached=False)
-    assert len(ran) == 5
+    assert len(ran) == 6
     short, ran = judge("short", short=True)
     assert (short[0].verdict, len(ran)) == ("reproduced", 3)
     monkeypatch.setattr(cache, "version", lambda: "another")
-    assert len(judge("other")[1]) == 5
+    assert len(judge("other")[1]) == 6
 
 
 def test_a_grid_value_without_text_names_its_run_by_quotes(tmp_path):

@@ -35,6 +35,7 @@ An experiment of several runs names them, and its figures and claims say which t
     scenario = "other.toml"          # default scenario.toml
     on = "fluid"                     # default sim
     set = ["link.l.buffer=100 packets"]
+    short = false                    # the short version leaves it out
 
     [short]                          # what `make test` runs: these overrides, these grid points
     set = ["duration=10 s"]

@@ -90,7 +90,8 @@ def load(file: Path) -> Experiment:
     for key, message in _contradictions(content):
         raise InputError(str(file), key, message)
     runs = _runs(content.grid, content.run)
-    short = _runs(content.grid | content.short.grid, content.run, content.short.set)
+    kept = [run for run in content.run if run.short]
+    short = _runs(content.grid | content.short.grid, kept, content.short.set)
     names = [run.name for run in runs]
     for name, count in Counter(names).items():
         if count > 1:

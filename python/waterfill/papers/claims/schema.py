@@ -62,12 +62,16 @@ class Figure(_Table):
 
 
 class ExperimentRun(_Table):
-    """One [[run]]: a scenario file of the experiment's folder, with overrides, and its backend."""
+    """One [[run]]: a scenario file of the experiment's folder, with overrides, and its backend.
+
+    Without `short` it is not in the short version.
+    """
 
     name: _Text
     scenario: _Text = "scenario.toml"
     on: Literal["sim", "fluid"] = "sim"
     set: list[str] = []
+    short: bool = True
 
 
 class Short(_Table):

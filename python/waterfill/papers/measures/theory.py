@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from waterfill.theory import certificate, encoding, maxnet
+from waterfill.theory import certificate, encoding, maxnet, rcp, tuning
 from waterfill.theory.maxnet import Average, Construction, Gains
 
 # --- maxnet-2007 §VIII: stability ---------------------------------------------------------------
@@ -110,6 +110,63 @@ def maxnet_fairness_gain(
     own = maxnet.modes(Gains(alpha_t_s, eta), alpha, rtts_s)[-1].real
     common = Gains(alpha_t_s, eta, zero_rad_s=zero_rad_s)
     return float(own / maxnet.modes(common, alpha, rtts_s)[-1].real)
+
+
+def maxnet_margin_change(*, alpha: float, alpha_t_s: float, eta: float, rtt_s: float) -> float:
+    """`[maxnet-2007:VIII.B]` Return the phase margin that the compensator adds to the loop
+    αe^(−sτ)/(sτ), as a fraction of 180°.
+    """
+    margins = maxnet.loop_margins(Gains(alpha_t_s, eta), alpha, rtt_s)
+    return margins.phase_margin_deg / 180 - (0.5 - alpha / math.pi)
+
+
+def maxnet_printed_margin(*, rtt_s: float) -> float:
+    """`[maxnet-2007:VIII.E]` Return the phase margin, as a fraction of 180°, at the largest α with
+    Arg F > −3π/2 where |F| > 1, for αT = τ.
+    """
+    gains = Gains(rtt_s, 0.1)
+    omega = math.pi / rtt_s  # Arg F = −π/2 − ωτ
+    alpha = 1 / abs(complex(maxnet.response(gains, omega, rtt_s)))
+    return maxnet.loop_margins(gains, alpha, rtt_s).phase_margin_deg / 180
+
+
+def maxnet_eta_effect(
+    *, eta: float, other_eta: float, tuned_rtt_s: float, rtt_s: float, what: str
+) -> float:
+    """`[maxnet-2007:VIII.E]` Return a step response's "rise" (to 2/3) or "settling" time with η ÷
+    that with another η, after steps 1 and 2 of the tuning procedure.
+    """
+    alpha = tuning.tune(tuned_rtt_s, eta, "off", 0.0, 45.0).alpha
+    steps = [
+        tuning.step_response(Gains(tuned_rtt_s, one, "off"), alpha, rtt_s, 60 * tuned_rtt_s)
+        for one in (eta, other_eta)
+    ]
+    times = [step.two_thirds_s if what == "rise" else step.settled_s for step in steps]
+    return times[0] / times[1]
+
+
+def maxnet_static_error(
+    *, alpha: float, x_max_bps: float, rtts_s: list[float], total_bps: float
+) -> float:
+    """`[maxnet-2007:eq5]` Return the largest distance of a flow's rate from an equal share, as a
+    fraction of it, on one link under eq. 5's static law.
+    """
+    rates = maxnet.static_rates_bps(alpha, x_max_bps, rtts_s, total_bps)
+    return float(abs(rates / (total_bps / len(rtts_s)) - 1).max())
+
+
+def maxnet_static_time(*, max_rtt_s: float) -> float:
+    """`[maxnet-2007:I]` Return the smallest time constant (s) of one demand function for all flows
+    that is stable up to an RTT.
+    """
+    return maxnet.static_time_s(max_rtt_s)
+
+
+def rcp_price_distance(*, alpha: float, tau_s: float, dt_s: float) -> float:
+    """`[maxnet-2007:eq17]` Return the largest relative distance between RCP's rate with β = 0 and
+    that of MaxNet's price law.
+    """
+    return rcp.distance_from_price_law(alpha, tau_s, dt_s)
 
 
 # --- maxnet-2007 §VII.A.3: MaxStart --------------------------------------------------------------

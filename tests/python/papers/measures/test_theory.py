@@ -79,3 +79,29 @@ def test_lemma_2_and_proposition_2():
     # Fig. 10's case does not need the RTTs below τ′, 1000 s does.
     figure_10 = {"alpha_t_s": 0.1, "eta": 0.7, "max_rtt_s": 3.0}
     assert theory.maxnet_truncation(**figure_10) < 0 < theory.maxnet_truncation(**case)
+
+
+def test_lag_and_tuning():
+    # αT = τ: no compensator, nothing changes; Arg F = −π/2 − α = −3π/2 at α = π.
+    case = {"alpha": 0.66, "alpha_t_s": 0.264, "eta": 0.06}
+    assert theory.maxnet_margin_change(**case, rtt_s=0.264) == pytest.approx(0, abs=1e-9)
+    assert theory.maxnet_margin_change(**case, rtt_s=1000.0) == pytest.approx(-5.33 / 180, abs=1e-4)
+    assert theory.maxnet_margin_change(**case, rtt_s=0.029) > 0
+    assert theory.maxnet_printed_margin(rtt_s=0.25) == pytest.approx(-0.5)
+    case = {"eta": 0.03, "other_eta": 0.1, "tuned_rtt_s": 0.25, "rtt_s": 0.0625}
+    assert theory.maxnet_eta_effect(**case, what="rise") == pytest.approx(0.954, abs=1e-3)
+    assert theory.maxnet_eta_effect(**case, what="settling") == pytest.approx(1.648, abs=1e-3)
+
+
+def test_static_laws():
+    # Equal RTTs share equally; 2τ/π is π/2 of ωτ.
+    case = {"alpha": 0.66, "x_max_bps": 1e15, "total_bps": 9e6}
+    assert theory.maxnet_static_error(**case, rtts_s=[0.1, 0.1]) == pytest.approx(0, abs=1e-9)
+    assert theory.maxnet_static_error(**case, rtts_s=[0.029, 0.179]) == pytest.approx(1)
+    assert theory.maxnet_static_time(max_rtt_s=math.pi) == pytest.approx(2)
+
+
+def test_rcp_and_the_price_law_differ_by_the_step_only():
+    one, tenth = (theory.rcp_price_distance(alpha=0.4, tau_s=0.1, dt_s=dt) for dt in (1e-3, 1e-4))
+    assert one == pytest.approx(10 * tenth, rel=0.01)
+    assert one < 1e-3
