@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,9 +41,10 @@ FOLDER = "assets/widget"
 """Where the site has these scripts, the engine and the stylesheet."""
 
 _COMMENT = re.compile(r"<!-- widget: (?P<name>[a-z0-9-]+) -->")
+_LAW_PAGE = re.compile(r"^reference/protocols/(?P<law>\w+)\.html$")
 # Sliders stay where a run takes a fraction of a second.
-_FACTORS = {"rate": (0.1, 2.0), "delay": (0.1, 10.0), "rtt": (0.0, 5.0), "count": (0.0, 6.0)}
-_MAX_COUNT = 60
+_FACTORS = {"rate": (0.1, 2.0), "delay": (0.1, 10.0), "rtt": (0.0, 5.0)}
+_MAX = {"count": 60, "loss": 1.0}  # flows, percent
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,13 @@ class Widget:
         return loading.from_toml(shipped.text(self.scenario), f"{self.scenario}.toml", sets)
 
 
-_PRICE = ["rates", "signal"]
+_PRICE, _CHARTS = ["rates", "signal"], ["rates", "queues"]
+_DUMBBELL = {
+    "link.bottleneck.rate": "Rate of the link",
+    "flow.near.count": "Flows of near (20 ms)",
+    "flow.far.count": "Flows of far, from 10 s",
+    "flow.far.rtt": "RTT of far",
+}
 WIDGETS = {
     "price": Widget(
         "A price, and the rates that follow it", "one-link", ["maxnet"],
@@ -77,7 +85,7 @@ WIDGETS = {
         "Max-min shares in grey, and the rates of a protocol", "parking-lot",
         ["maxnet", "xcp", "rcp", "cubic"],
         {f"link.link{i}.rate": f"Rate of link {i}" for i in (1, 2, 3)},
-        ["rates", "queues"],
+        _CHARTS,
     ),
     "two-speeds": Widget(
         "Two RTTs, and a step at 20 s", "dumbbell",
@@ -88,7 +96,28 @@ WIDGETS = {
     "rcp-two-regimes": Widget(
         "One far flow and many near ones", "far-and-near", ["rcp", "xcp", "maxnet"],
         {"flow.near.count": "Near flows", "params.rcp.beta": "RCP's β, the weight of the queue"},
-        ["rates", "queues"],
+        _CHARTS,
+    ),
+    "xcp-starves": Widget(
+        "A short flow next to long ones", "two-bottlenecks", ["xcp", "ixcp", "maxnet"],
+        {"flow.long.count": "Long flows", "link.first.rate": "Rate of the first link",
+         "link.second.rate": "Rate of the second link"},
+        _CHARTS,
+    ),
+    "long-fat-pipe": Widget(
+        "One flow on a long fat pipe", "long-fat-pipe", ["reno", "cubic", "bbr", "maxnet"],
+        {"link.pipe.rate": "Rate", "link.pipe.delay": "Delay, one way",
+         "link.pipe.loss": "Random loss"},
+        _CHARTS,
+    ),
+    "start": Widget(
+        "Flows that start at 4 s on a full link", "one-link",
+        ["maxnet", "rcp", "xcp", "cubic", "reno"],
+        {"link.link.rate": "Rate of the link", "link.link.delay": "Delay, one way",
+         "flow.others.count": "Flows that start"},
+        _CHARTS,
+        ["duration=12 s", "measure=['8 s', '12 s']", "sample=200 ms", "flow.others.start=4 s",
+         "flow.others.count=3"],
     ),
 }  # fmt: skip
 
@@ -170,7 +199,7 @@ def _check(widget: Widget, scenario: Scenario, networks: Iterable[Network]) -> N
     for network in networks:
         wrong = [
             *(f.name for f in network.flows if f.start_jitter_s or f.pad_jitter_s or f.routes),
-            *(f.name for f in network.flows if f.demands or f.limit_bps < float("inf")),
+            *(f.name for f in network.flows if f.demands or f.limit_bps < math.inf),
             *(x.name for x in network.links if x.changes or x.queue.kind != "droptail"),
             *(t.name for t in network.traffic if t.periods is not None or t.flows is not None),
         ]
@@ -197,7 +226,7 @@ def _slider(widget: Widget, scenario: Scenario, key: str) -> dict[str, Any]:
     return {
         "key": key,
         "label": widget.sliders[key],
-        "steps": [[step.value, _number(widget, key, step)] for step in steps],
+        "steps": [[step.value, _number(widget, key, step), _text(key, step)] for step in steps],
         "start": steps.index(slider.steps[slider.start]),
     }
 
@@ -223,9 +252,14 @@ def _of_key(scenario: Scenario, key: str) -> Slider:
 
 def _within(slider: Slider, field: str) -> Iterator[Step]:
     now = slider.steps[slider.start].shown
-    low, high = _FACTORS.get(field, (0.0, float("inf")))
-    most = max(_MAX_COUNT, now) if field == "count" else max(high * now, now)
-    return (step for step in slider.steps if low * now * 0.999 <= step.shown <= most)
+    low, high = _FACTORS.get(field, (0.0, 10.0))
+    most = _MAX.get(field, high * now)
+    return (step for step in slider.steps if step.shown == now or low * now <= step.shown <= most)
+
+
+def _text(key: str, step: Step) -> str:
+    """Return a step's value as a reader sees it."""
+    return f"{step.shown:g} %" if key.endswith(".loss") else step.value
 
 
 def _number(widget: Widget, key: str, step: Step) -> float | int:
@@ -274,7 +308,12 @@ def html(name: str) -> str:
 
 
 def of_name(name: str) -> Widget:
-    """Return a widget; raise WidgetError for an unknown name."""
+    """Return a widget, or the dumbbell under a law for a name such as `law-xcp`; raise WidgetError
+    for an unknown name.
+    """
+    law = name.removeprefix("law-")
+    if law != name and law in protocols.load():
+        return Widget(f"Two groups of flows under {law}", "dumbbell", [law], _DUMBBELL, _CHARTS)
     if name not in WIDGETS:
         raise WidgetError(f"no widget is named {name!r}; there are {', '.join(WIDGETS)}")
     return WIDGETS[name]
@@ -282,8 +321,11 @@ def of_name(name: str) -> Widget:
 
 def insert(page: str, path: str) -> str:
     """Return a page's HTML with its widgets, and the scripts they need. `path` is the page's
-    address in the site.
+    address in the site. A law's page gets a widget of the law above its first section.
     """
+    law = _LAW_PAGE.search(path)
+    if law is not None and law["law"] in protocols.load():
+        page = page.replace("<h2", f"<!-- widget: law-{law['law']} --><h2", 1)
     found = _COMMENT.sub(lambda match: html(match["name"]), page)
     if found == page:
         return page

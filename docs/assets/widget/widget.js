@@ -95,13 +95,13 @@
 
   /** Return a slider with its label and value, which calls `moved` with the place of a new step. */
   const slider = ({ label, steps, start }, moved) => {
-    const value = make("output", {}, steps[start][0]);
+    const value = make("output", {}, steps[start][2]);
     // A label without `for` would be that of the value.
     const id = `wf-slider-${(count += 1)}`;
     const input = make("input", { id, type: "range", min: 0, max: steps.length - 1, step: 1, value: start });
     const show = () => {
-      value.textContent = steps[input.value][0];
-      input.setAttribute("aria-valuetext", steps[input.value][0]);
+      value.textContent = steps[input.value][2];
+      input.setAttribute("aria-valuetext", steps[input.value][2]);
     };
     show();
     input.addEventListener("input", () => { show(); moved(Number(input.value)); });

@@ -37,7 +37,7 @@ def ends(widget: Widget) -> list[list[tuple[str, str, float]]]:
     """Return each slider's first and last step, and one between, as key, text and number."""
     sliders = site_widgets.document(widget)["sliders"]
     return [
-        [(s["key"], *s["steps"][i]) for i in (0, len(s["steps"]) // 2, len(s["steps"]) - 1)]
+        [(s["key"], *s["steps"][i][:2]) for i in (0, len(s["steps"]) // 2, len(s["steps"]) - 1)]
         for s in sliders
     ]
 
