@@ -49,6 +49,7 @@ STUDIES: Mapping[str, str] = {
     "linux-maxnet": "testbed.maxnet",
     "linux-maxnet-special": "testbed.maxnet:SPECIAL",
     "linux-path-steps": "path_steps:ON_LINUX",
+    "linux-requests": "testbed.requests",
     "linux-scone": "testbed.scone",
     "linux-tcp": "testbed.tcp_table",
     "linux-trace": "trace_link",
