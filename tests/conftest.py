@@ -18,12 +18,24 @@ from waterfill.cli import commands
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("fixed")
 
-# A shell without job control starts background jobs with SIGINT ignored, and nohup ignores SIGHUP.
-# Programs that the tests start would inherit both, and neither signal would end them.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+# nohup ignores SIGHUP, a shell without job control SIGINT. Programs that the tests start would
+# inherit this, and the signals would not end them. A handler is not inherited.
+for number in SIGNALS:
+    if signal.getsignal(number) is signal.SIG_IGN:
+        is_interrupt = number == signal.SIGINT
+        signal.signal(number, signal.default_int_handler if is_interrupt else lambda *_: None)
+
+
+@pytest.fixture(autouse=True)
+def own_signals():
+    """Restore the signal handlers after a test that ran a command in this process."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -220,8 +221,23 @@ def beside_a_soak(suite: Callable[[], Outcome]) -> Callable[[], Outcome]:
     return both
 
 
+def heed_signals() -> None:
+    """Let the tests' programs start with the default actions of signals, also under `nohup`.
+
+    Ignored signals are inherited, and handlers are not. A run that ignores SIGHUP gets a session of
+    its own, so that the end of the terminal's session does not reach the tests.
+    """
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        with suppress(PermissionError):  # it leads its process group already
+            os.setsid()
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
 def main() -> int:
     """Run all test suites and return the exit code."""
+    heed_signals()
     total = Outcome()
     for name, suite in (("Rust", cargo), ("pytest", beside_a_soak(pytest))):
         print(f"\n== {name} ==", flush=True)
