@@ -170,7 +170,7 @@ class EngineSummary(Record):
 
 
 class Engine(EngineSummary):
-    """Work done by an engine, with its speed unless the run was in real time."""
+    """Work done by an engine, with its speed in the packet simulator."""
 
     packet_transmissions_per_s: float | None = None
 

@@ -301,7 +301,7 @@ class _Pace:
     def __init__(self, duration_s: float, progress: Report | None) -> None:
         self._duration_s, self._progress = duration_s, progress
         self._started = self._reported = time.perf_counter()
-        self._now_s, self._hops = 0.0, 0
+        self._now_s, self._hops, self._steps = 0.0, 0, 0
 
     def __call__(self) -> None:
         """Check for an interrupt; repeat the progress report if the last one is old."""
@@ -309,16 +309,17 @@ class _Pace:
         if time.perf_counter() - self._reported >= _SLICE_WALL_S:
             self._report()
 
-    def sliced(self, now_s: float, packet_hops: int) -> None:
+    def sliced(self, now_s: float, packet_hops: int, steps: int) -> None:
         """Report the progress at the end of a slice."""
-        self._now_s, self._hops = now_s, packet_hops
+        self._now_s, self._hops, self._steps = now_s, packet_hops, steps
         self._report()
 
     def _report(self) -> None:
         self._reported = time.perf_counter()
         if self._progress is not None:
             wall_s = self._reported - self._started
-            self._progress(Tick(self._now_s, self._duration_s, self._hops, wall_s))
+            tick = Tick(self._now_s, self._duration_s, self._hops, wall_s, self._steps)
+            self._progress(tick)
 
 
 def _advance(
@@ -327,19 +328,21 @@ def _advance(
     """Advance a run to its end in slices of about `_SLICE_WALL_S`; return the time (s) of an
     interrupt, or None.
     """
-    now_s, step_s, more = 0.0, _FIRST_SLICE_S, False
+    now_s, slice_s, more = 0.0, _FIRST_SLICE_S, False
+    fluid = isinstance(simulation, _core.Fluid)
+    steps_per_s = 1 / simulation.summary()["engine"]["step_s"] if fluid else 0.0
     try:
         with interrupt.listening():
             while more or now_s < duration_s:
                 interrupt.check()
                 started = time.perf_counter()
-                until_s = min(duration_s, now_s + step_s)
+                until_s = min(duration_s, now_s + slice_s)
                 more = simulation.advance(until_s, _SLICE_EVENTS)
                 took_s = max(time.perf_counter() - started, 1e-6)
-                step_s *= min(2.0, max(0.5, _SLICE_WALL_S / took_s))
+                slice_s *= min(2.0, max(0.5, _SLICE_WALL_S / took_s))
                 done = simulation.progress()
                 now_s = min(until_s, done["now_s"]) if more else until_s
-                pace.sliced(now_s, done["packet_hops"])
+                pace.sliced(now_s, done["packet_hops"], round(now_s * steps_per_s))
     except KeyboardInterrupt:
         return simulation.progress()["now_s"]
     return None

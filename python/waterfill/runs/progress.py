@@ -27,13 +27,15 @@ _MAX_PAUSE_S = 60.0
 class Tick:
     """One progress report of a run.
 
-    `packet_hops` counts a packet once per link that forwarded it; 0 where it is unknown.
+    `packet_hops` counts a packet once per link that forwarded it; 0 where it is unknown. `steps`
+    are the time steps of the fluid model, which has no packets.
     """
 
     now_s: float
     duration_s: float
     packet_hops: int
     wall_s: float
+    steps: int = 0
 
     @property
     def ended(self) -> bool:
@@ -41,9 +43,10 @@ class Tick:
         return self.now_s >= self.duration_s
 
     @property
-    def packets_per_s(self) -> float:
-        """Packet hops per second of wall time."""
-        return self.packet_hops / self.wall_s if self.wall_s > 0 else 0.0
+    def speed(self) -> str:
+        """Packet hops, or steps of the fluid model, per second of wall time as text."""
+        unit = "steps/s" if self.steps else "packets/s"
+        return f"{_millions((self.steps or self.packet_hops) / max(self.wall_s, 1e-9))} {unit}"
 
     @property
     def times(self) -> str:
@@ -151,7 +154,7 @@ class Bars(_Display):
     def show(self, title: str, tick: Tick) -> None:
         """Update the progress bar of the run with this title."""
         self._last[title] = tick
-        state = f"{tick.times}, {tick.packets_per_s / 1e6:.2f} M packets/s"
+        state = f"{tick.times}, {tick.speed}"
         self._move(title, state, tick.now_s, tick.duration_s)
         if tick.ended and title not in self._titles:
             self._remove(title)
@@ -176,14 +179,18 @@ class Bar(Bars):
 
 
 def closing_line(title: str, tick: Tick) -> str:
-    """Return the closing line of a run: simulated time, wall time, packets and their rate."""
-    if tick.packet_hops == 0:  # a run in real time does not count packets
+    """Return the closing line of a run: simulated time, wall time, packets or steps, and speed."""
+    if tick.steps:
+        done = f"{tick.steps:,} steps"
+    elif tick.packet_hops == 0:  # a run in real time does not count packets
         return f"{title}: ran {tick.now_s:.3g} s in {tick.wall_s:.1f} s"
-    return (
-        f"{title}: simulated {tick.now_s:g} s in {tick.wall_s:.1f} s, "
-        f"{tick.packet_hops / 1e6:.2f} M packets forwarded, "
-        f"{tick.packets_per_s / 1e6:.2f} M packets/s"
-    )
+    else:
+        done = f"{_millions(tick.packet_hops)} packets forwarded"
+    return f"{title}: simulated {tick.now_s:g} s in {tick.wall_s:.1f} s, {done}, {tick.speed}"
+
+
+def _millions(number: float) -> str:
+    return f"{number / 1e6:.2f} M"
 
 
 class ExperimentBars(_Display):

@@ -380,9 +380,12 @@ def last_end_s(flows: Iterable[tuple[float, float | None]]) -> float:
 
 
 def _engine(done: EngineSummary) -> Engine:
-    """Return an engine's summary with its speed, in packet transmissions per second."""
+    """Return an engine's summary with its speed, in packet transmissions per second.
+
+    Runs in real time and the fluid model, which has no packets, have no speed.
+    """
     entry = Engine.read(done)
-    if entry.events is not None and entry.wall_s > 0:
+    if entry.events is not None and entry.wall_s > 0 and not entry.step_s:
         entry.packet_transmissions_per_s = entry.packet_hops / entry.wall_s
     return entry
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -66,6 +67,12 @@ def test_run_prints_tables(waterfill, scenario):
     assert max(map(len, ran.out.splitlines())) <= 80
     assert ran.err.count("\n") == 1
     assert ran.err.startswith("small: simulated 3 s in ")
+
+
+def test_the_fluid_model_counts_steps_not_packets(waterfill, scenario):
+    ran = waterfill("run", scenario, "--on", "fluid", "--set", "step=1 ms", "--json")
+    assert re.fullmatch(r"small: simulated 3 s in \S+ s, 3,000 steps, \S+ M steps/s\n", ran.err)
+    assert "packet_transmissions_per_s" not in ran.document["engine"]
 
 
 def test_run_says_over_what_time_retransmissions_count(waterfill, scenario):
