@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from validation.testbed.maxnet_cells import Panel
-from waterfill.analysis import draw, series
+from waterfill.analysis import looks, series
 from waterfill.analysis.draw import save
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _legend(grid: Sequence[Any], backends: Sequence[str]) -> list[Any]:
 def _lines(axis: Any, panel: Panel, backend: str, run: Result) -> None:
     # One legend stands for all panels: links are black, and a flow named "red-…" is red.
     flows = panel.which == "flows"
-    colours = [s["color"] for s in draw.named_styles(panel.names)] if flows else [_LINK]
+    colours = [s["color"] for s in looks.named_styles(panel.names)] if flows else [_LINK]
     for name, colour in zip(panel.names, itertools.cycle(colours), strict=False):
         try:
             rows = run.samples(panel.which, name)

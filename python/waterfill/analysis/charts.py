@@ -150,7 +150,8 @@ class Chart:
     `x_ticks` the only numbers on it. `picks` are single
     series behind bands, which a reader can add by name. The ends of a range are None where they
     follow the data; `same_scale` draws a unit of x as long as one of y. `legend` is
-    the corner that is free for one inside the chart, such as "upper right".
+    the corner that is free for one inside the chart, such as "upper right". `arrivals` are the
+    times at which flows start that are in bands.
     """
 
     key: str
@@ -177,6 +178,7 @@ class Chart:
     ticks: Sequence[str] = ()
     x_ticks: Sequence[float] | Series = ()
     picks: Mapping[str, Series] = field(default_factory=dict)
+    arrivals: Series = field(default_factory=lambda: np.zeros(0))
 
     @property
     def note(self) -> str:
@@ -185,6 +187,11 @@ class Chart:
         """
         text = f"{self.method}{self.more}"
         return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+    @property
+    def quantity(self) -> str:
+        """What the y axis shows, without its unit."""
+        return self.y_label.partition(" (")[0]
 
     def x_of(self, line: Line) -> Series:
         """Return the x values of one of the chart's lines."""

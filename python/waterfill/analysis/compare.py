@@ -38,6 +38,7 @@ from waterfill.analysis.documents import (
     ShareRatio,
     StartUp,
 )
+from waterfill.analysis.looks import SCREEN, Look
 from waterfill.analysis.series import Series
 from waterfill.analysis.shares import Allocation, Spans
 from waterfill.contract import versions
@@ -57,7 +58,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
-    from matplotlib.figure import Figure
+
+    from waterfill.analysis.drawing import Drawing
 
 # Relative distance from its share within which a rate has settled; fraction that ends the start-up.
 _BAND = 0.05
@@ -471,14 +473,18 @@ class Comparison:
                 raise error
 
     def write_into(
-        self, folder: Path, document: ComparisonDocument, figures: bool = True
+        self,
+        folder: Path,
+        document: ComparisonDocument,
+        figures: bool = True,
+        look: Look = SCREEN,
     ) -> list[WriteError]:
         """Write the files of `write` into a Stage's folder; return the errors of failed files.
 
         A run is written whole or not at all; a figure of it may be missing.
         """
         from waterfill.analysis import plots
-        from waterfill.analysis.draw import save
+        from waterfill.analysis.draw import save, styled
 
         errors: list[WriteError] = []
 
@@ -489,8 +495,8 @@ class Comparison:
             except WriteError as error:
                 errors.append(error)
 
-        def draw(make: Callable[[], Figure], stem: Path) -> Callable[[], object]:
-            return lambda: save(make(), stem) if figures else None
+        def draw(make: Callable[[], Drawing], stem: Path) -> Callable[[], object]:
+            return lambda: save(styled(make(), look), stem) if figures else None
 
         for name, result in self.results.items():
             mine = folder / name
@@ -508,7 +514,7 @@ class Comparison:
             attempt(draw(partial(plots.slowdowns, sized), folder / "transfers"))
         return errors
 
-    def figure(self) -> Figure:
+    def figure(self) -> Drawing:
         """Return the figure of rates and the bottleneck's queue, with one panel per run."""
         from waterfill.analysis import plots
 

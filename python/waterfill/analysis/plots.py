@@ -14,8 +14,8 @@ from waterfill.errors import InputError, nearest, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from matplotlib.figure import Figure
 
+    from waterfill.analysis.drawing import Drawing
     from waterfill.analysis.shares import Allocation
     from waterfill.runs.result import Result
 
@@ -25,7 +25,7 @@ _MAX_COLUMNS = 3
 KINDS = ("overview", "rates", "queues")
 
 
-def plot(result: Result, kind: str = "overview") -> Figure:
+def plot(result: Result, kind: str = "overview") -> Drawing:
     """Plot an `overview` of a run, its `rates` or its `queues`. The run may be new or loaded.
 
     Returns a matplotlib Figure, which notebooks show; `figure.savefig("rates.pdf")` writes it.
@@ -44,62 +44,64 @@ def plot(result: Result, kind: str = "overview") -> Figure:
     return rates(result) if kind == "rates" else queues(result)
 
 
-def rates(result: Result, *, average_s: float = 1.0, title: str = "") -> Figure:
+def rates(result: Result, *, average_s: float = 1.0, title: str = "") -> Drawing:
     """Plot the rates of flows and traffic, averaged over intervals of `average_s` (s)."""
     found = RunCharts(result, PRINT, average_s=average_s)
-    return _column(result, [found.rates(with_shares=False)], title)
+    return _column(result, [found.rates()], title)
 
 
-def queues(result: Result, *, average_s: float = 0.0, links: Sequence[str] | None = None) -> Figure:
+def queues(
+    result: Result, *, average_s: float = 0.0, links: Sequence[str] | None = None
+) -> Drawing:
     """Plot the queue peaks per `average_s` of these links, or by default of the longest queues."""
     found = RunCharts(result, PRINT, average_s=average_s)
     return _column(result, [found.queues(links=links or ())])
 
 
-def overview(result: Result) -> Figure:
+def overview(result: Result) -> Drawing:
     """Plot rates, queues, utilization and each protocol's first signal, in up to 100 intervals.
 
     A signal is what routers announce, such as a price, a rate or a load, else what senders keep.
     """
     found = RunCharts(result, PRINT)
-    panels = [found.rates(with_shares=False), found.queues(), found.utilization()]
+    panels = [found.rates(), found.queues(), found.utilization()]
     return _column(result, [*panels, *found.signals(first=True)])
 
 
-def _column(result: Result, panels: Sequence[Chart], title: str = "") -> Figure:
-    """Draw charts over time, one above the other, and the title above the first chart."""
-    first, *others = panels
-    titled = [replace(first, title=title or result.summary.scenario)]
-    titled += [replace(chart, title="") for chart in others]
-    return draw.figure(titled, size=(8.0, 3.2 + 2.2 * len(others)))
+def _column(result: Result, panels: Sequence[Chart], title: str = "") -> Drawing:
+    """Draw charts over time, one above the other."""
+    return draw.figure(
+        [replace(chart, title="") for chart in panels], size=(8.0, 3.8 + 2.0 * len(panels[1:])),
+        title=title or result.summary.scenario, heights=[1.5] + [1.0] * len(panels[1:]),
+    )  # fmt: skip
 
 
 def comparison(
     results: Mapping[str, Result], link: str, allocations: Mapping[str, Allocation]
-) -> Figure:
+) -> Drawing:
     """Plot the rates and max-min shares of several runs, and the queue of `link`, on one scale."""
     runs = {name: RunCharts(result, PRINT) for name, result in results.items()}
     for name, run in runs.items():
         run.allocation = allocations[name]
     columns = min(len(runs), _MAX_COLUMNS)
     pairs = [
-        [replace(top, title=name), replace(below, title="")]
+        (
+            replace(top, title=name),
+            replace(below, title="", lines=[replace(below.lines[0], name="")]),
+        )
         for name, (top, below) in run_charts.side_by_side(runs, link).items()
     ]
-    rows = [pairs[i : i + columns] for i in range(0, len(pairs), columns)]
-    panels: list[Chart | None] = []
-    for row in rows:
-        for part in (0, 1):
-            panels += [pair[part] for pair in row] + [None] * (columns - len(row))
+    rows = -(-len(pairs) // columns)
     scenario = next(iter(results.values())).summary.scenario
     return draw.figure(
-        panels, columns=columns, size=(2.2 + 2.7 * columns, 1.0 + 3.6 * len(rows)),
-        heights=[2.2, 1] * len(rows), share="both", legend="below",
-        title=f"{scenario}: rates, and queue of {link}",
+        [chart for pair in pairs for chart in pair], columns=columns, stack=2,
+        size=(2.2 + 2.7 * columns, 1.2 + 3.6 * rows), heights=[2.2, 1], share="both",
+        legend="below", title=f"{scenario}: rates, and queue of {link}",
+        caption=f"queue of {link}",
     )  # fmt: skip
 
 
-def over_seeds(document: OverSeeds) -> Figure:
+def over_seeds(document: OverSeeds) -> Drawing:
     """Plot means with 95 % intervals and the value of each seed, with one panel per quantity.
 
     A quantity that a seed lacks has no mean.
@@ -108,11 +110,11 @@ def over_seeds(document: OverSeeds) -> Figure:
     columns = min(len(panels), _MAX_COLUMNS)
     height = 0.9 + 0.28 * len(document.over_seeds)
     size = (3.4 * columns + 0.6, 0.5 + height * -(-len(panels) // columns))
-    title = f"{len(document.seeds)} seeds: mean, 95 % interval, and each seed (grey)"
-    return draw.figure(panels, columns=columns, size=size, title=title, share="", legend="right")
+    caption = f"{len(document.seeds)} seeds: mean, 95 % interval, and each seed (grey)"
+    return draw.figure(panels, columns=columns, size=size, caption=caption, share="")
 
 
-def slowdowns(tables: Mapping[str, pa.Table]) -> Figure:
+def slowdowns(tables: Mapping[str, pa.Table]) -> Drawing:
     """Plot the slowdowns of transfers (`Result.transfers`), by name of protocol or run.
 
     Left the distribution, right the median and the 99th percentile by size, in up to ten bins of

@@ -52,9 +52,11 @@ class Medium:
     volumes: Units
     means: bool = False
     """True if a chart shows a queue's means next to its peaks."""
+    every_share: bool = False
+    """True if many different max-min shares are one band; otherwise they are left out."""
 
 
-PRINT = Medium(100, 20, 8, 8, charts.RATES[1:2], charts.VOLUMES[1:3])
+PRINT = Medium(100, 20, 12, 8, charts.RATES[1:2], charts.VOLUMES[1:3], every_share=True)
 PAGE = Medium(400, 50, 24, 6, charts.RATES, charts.VOLUMES, means=True)
 SCREEN = Medium(240, 240, charts.COLOURS, charts.COLOURS, charts.RATES[1:2], ())
 
@@ -117,7 +119,8 @@ class RunCharts:
         lines, bands, picks = self._of_flows(rates / unit, names)
         colours = charts.colours_of([*self.flows.names, *names])[len(self.flows.names) :]
         if bands:
-            colours = list(range(len(bands) + len(lines), len(bands) + len(lines) + len(names)))
+            used = max([band.colour for band in bands] + [line.colour for line in lines]) + 1
+            colours = list(range(used, used + len(names)))
         sources = [
             Line(name, values, colour)
             for name, values, colour in zip(names, traffic / unit, colours, strict=True)
@@ -127,7 +130,7 @@ class RunCharts:
         return self._over_time(
             "rates", f"Rates of the flows{what}", f"rate ({label})", [*behind, *lines, *sources],
             bands, picks, method=self._means, more=f" at the receivers{_how(bands)}",
-            top=max_bps / unit,
+            top=max_bps / unit, arrivals=self._arrivals() if bands else (),
         )  # fmt: skip
 
     def queues(self, *, links: Sequence[str] = (), max_bytes: float = 0.0) -> Chart:
@@ -147,10 +150,10 @@ class RunCharts:
             lines.append(Line(f"{name}, peak", peaks[row] / unit, colour))
             lines.append(Line(f"{name}, mean", means[row] / unit, colour, "thin"))
         what = "queue" if self.medium.means else "peak queue"
-        found = "peaks and means " if self.medium.means else ""
+        found = "peaks and means" if self.medium.means else "peaks"
         return self._over_time(
             "queues", f"Queue of {links[0]}" if len(links) == 1 else "Queues", f"{what} ({label})",
-            lines, method=f"{found}of each {self._span}" if self._span else "",
+            lines, method=f"{found} of each {self._span}" if self._span else "",
             more=self._left_out(rows), top=max_bytes / unit,
         )  # fmt: skip
 
@@ -199,8 +202,10 @@ class RunCharts:
         unit, text = 1.0, "" if signal.unit == "1" else signal.unit
         if text == "bit/s":
             unit, text = charts.scale(charts.largest(np.abs(means)), self.medium.rates)
-        label = f"{column} ({text})" if text else column
-        title = f"{column}, {'announced by links' if which == 'links' else 'at the flows'}"
+        # A law keeps its own name, which may have an underscore.
+        name = f"{signal.law} {signal.name.replace('_', ' ')}"
+        label = f"{name} ({text})" if text else name
+        title = f"{name}, {'announced by links' if which == 'links' else 'at the flows'}"
         if which == "flows":
             lines, bands, picks = self._of_flows(means / unit)
             return self._over_time(
@@ -287,13 +292,13 @@ class RunCharts:
     def _over_time(
         self, key: str, title: str, y_label: str, lines: Sequence[Line],
         bands: Sequence[Band] = (), picks: Mapping[str, Series] | None = None, *, method: str,
-        more: str, from_zero: bool = True, top: float = 0.0,
+        more: str, from_zero: bool = True, top: float = 0.0, arrivals: Sequence[float] = (),
     ) -> Chart:  # fmt: skip
         return Chart(
             self.prefix + key, title, _TIME, y_label, self.grid.middles_s, lines, bands,
             method=method, more=more, from_zero=from_zero, small=top > 0, picks=picks or {},
             x_range=(0.0, float(self.result.summary.duration_s)),
-            y_range=(0.0, 1.05 * top) if top else (None, None),
+            y_range=(0.0, 1.05 * top) if top else (None, None), arrivals=np.array(arrivals),
         )  # fmt: skip
 
     def _of_flows(
@@ -323,18 +328,29 @@ class RunCharts:
                 bands.append(band)
         return lines, bands, picks
 
+    def _arrivals(self) -> list[float]:
+        """Return the times (s) after the start at which flows start, each once per interval."""
+        end_s = float(self.result.summary.duration_s)
+        starts = sorted(flow.start_s for flow in self.result.summary.flows)
+        there = [start_s for start_s in starts if 0 < start_s < end_s]
+        of_interval = {int(start_s / self.grid.width_s): start_s for start_s in reversed(there)}
+        return sorted(of_interval.values())
+
     def _shares(self, unit: float) -> list[Line]:
         if any(flow.count > 1 for flow in self.result.summary.flows):
             return []  # entries of a large fluid run: the allocation is of single flows
         classes = self.allocation.classes
-        if len(classes) > _MAX_SHARES:
-            return []
         names: list[list[str]] = [[] for _ in classes]
         for flow, of in zip(self.result.summary.flows, self.allocation.of_flow, strict=True):
             names[of].append(flow.name)
+        there = [(one, mine) for one, mine in zip(classes, names, strict=True)
+                 if mine and one.share_bps.any()]  # fmt: skip
+        if len(there) > _MAX_SHARES:
+            every = [spans for spans, _ in there]
+            return [self._range_of_shares(every, unit)] if self.medium.every_share else []
         middles_s, half_s = self.grid.middles_s, self.grid.width_s / 2
         found = []
-        for spans, members in zip(classes, names, strict=True):
+        for spans, members in there:
             from_s, to_s, share_bps = spans
             if len(from_s) > self.grid.count:
                 from_s, to_s, share_bps = (
@@ -342,13 +358,22 @@ class RunCharts:
                     middles_s + half_s,
                     spans.at(middles_s),
                 )
-            if members and share_bps.any():
-                others = f" and {len(members) - 1} others" if len(members) > 1 else ""
-                drawn = np.repeat(np.where(share_bps > 0, share_bps / unit, np.nan), 2)
-                x = np.column_stack([from_s, to_s]).ravel()
-                name = f"max-min share of {members[0]}{others}"
-                found.append(Line(name, drawn, role="share", x=x))
+            others = f" and {len(members) - 1} others" if len(members) > 1 else ""
+            drawn = np.repeat(np.where(share_bps > 0, share_bps / unit, np.nan), 2)
+            x = np.column_stack([from_s, to_s]).ravel()
+            name = f"max-min share of {members[0]}{others}"
+            found.append(Line(name, drawn, role="share", x=x))
         return found
+
+    def _range_of_shares(self, classes: Sequence[shares.Spans], unit: float) -> Line:
+        """Return the median, smallest and largest max-min share over the classes of flows."""
+        found = np.array([spans.at(self.grid.middles_s) for spans in classes]) / unit
+        found[found <= 0] = np.nan
+        low, median, high = np.full((3, self.grid.count), np.nan)
+        there = np.isfinite(found).any(axis=0)
+        low[there], high[there] = np.nanmin(found[:, there], 0), np.nanmax(found[:, there], 0)
+        median[there] = np.nanmedian(found[:, there], 0)
+        return Line("max-min shares", median, role="share", low=low, high=high)
 
     def _busiest(self, values: Matrix) -> list[int]:
         """Return the indexes of the links with the largest values, in order, without nearly idle

@@ -80,6 +80,14 @@ Json = Annotated[bool, Option("--json", help="Print one JSON document.")]
 Output = Annotated[
     Path | None, Option("-o", "--output", metavar="DIR", help="Output directory.", parser=place)
 ]
+Style = Annotated[
+    str,
+    Option(
+        metavar="STYLE",
+        help="Style of figures: screen, paper (3.33 inches wide), paper-wide (7 inches) or slide.",
+        autocompletion=completion.styles,
+    ),
+]
 NewFile = Annotated[
     Path | None,
     Option(

@@ -36,6 +36,12 @@ def _templates() -> Iterable[str]:
     return templates.names()
 
 
+def _styles() -> Iterable[str]:
+    from waterfill.analysis.looks import LOOKS
+
+    return LOOKS
+
+
 def _backends() -> Iterable[str]:
     from waterfill.runs import backends
 
@@ -80,6 +86,7 @@ explicit = _one(_explicit)
 protocols = _several(_protocols)
 experiment = _one(_experiments)
 template = _one(_templates)
+styles = _one(_styles)
 backend = _one(_backends)
 backends = _several(_backends)
 network_format = _one(_formats)

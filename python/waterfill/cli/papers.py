@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 from waterfill.cli import completion
-from waterfill.cli.arguments import INTERRUPTED, Json, Output, Seed
+from waterfill.cli.arguments import INTERRUPTED, Json, Output, Seed, Style
 from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError
 
@@ -50,6 +50,7 @@ def reproduce(
     fresh: Annotated[bool, Option("--fresh", help="Do not use the cache.")] = False,
     json: Json = False,
     output: Output = None,
+    style: Style = "screen",
 ) -> None:
     """Run the papers' experiments and check their claims.
 
@@ -57,13 +58,14 @@ def reproduce(
     out/PAPER/EXPERIMENT, or with --short below out/short. With -o they are written to
     DIR/PAPER/EXPERIMENT, or to DIR if a single experiment is named in full.
     """
+    from waterfill.analysis.looks import look
     from waterfill.cli import claim_tables
     from waterfill.papers.claims import loading
     from waterfill.papers.reproduce import reproduce as run_all
     from waterfill.runs.files import make_directory
     from waterfill.runs.progress import ExperimentBars
 
-    names = experiments or []
+    names, drawn_as = experiments or [], look(style)
     known = loading.experiments()
     if not names and not every and not listing:
         advice = "type PAPER, PAPER/EXPERIMENT or --all (--list shows them)"
@@ -103,6 +105,7 @@ def reproduce(
             planned=live.planned,
             progress=live.show,
             done=finished,
+            look=drawn_as,
         )
     judged = [claim for e in chosen for claim in found.claims.get(e.path, [])]
     _conclude(judged, json=json and not (found.interrupted and not judged))

@@ -22,6 +22,7 @@ from waterfill.cli.arguments import (
     ScenarioFile,
     Seed,
     Sets,
+    Style,
     laws_of,
     laws_used,
     overrides,
@@ -125,6 +126,7 @@ def run(
     log_steps: LogSteps = None,
     log_law: LogLaw = None,
     law: OwnLaw = None,
+    style: Style = "screen",
 ) -> None:
     """Run a scenario; print the rates of flows and queues of links."""
     from waterfill.runs import backends
@@ -132,6 +134,7 @@ def run(
     from waterfill.scenario.loading import load
 
     backends.check(on)
+    _check_style(style, output)
     loaded = load(scenario, overrides(protocol, sets, seed))
     # Of a file with several laws, the run has those that its flows name.
     every = laws_of(law)
@@ -144,7 +147,7 @@ def run(
     with ExitStack() as stack:
         # Before the run, so that a typo or another run there fails at once.
         stage = None if output is None else stack.enter_context(_stage(output))
-        capture = None
+        capture, caption = None, ""
         if pcap or pcap_links:
             capture = _capture(stage, pcap_links or [], pcap_limit, pcap_snaplen)
         steps = _steps(stage, log_steps, log_law)
@@ -159,7 +162,7 @@ def run(
         if capture is not None and capture.failed is not None:
             capture.file.unlink(missing_ok=True)
         if stage is not None:
-            _write(result, stage, unwritten)
+            caption = _write(result, stage, unwritten, style)
     if json:
         print_text(result.to_json())
     else:
@@ -168,6 +171,7 @@ def run(
             _hint_of_chance([loaded], own)
         if output is not None and not unwritten.errors:
             print_text(f"written to {output}")
+            _print_caption(caption, style)
     failed = unwritten.report()
     if output is not None:
         failed |= _report(capture, steps, output, pcap_limit)
@@ -193,20 +197,50 @@ def _stage(output: Path) -> Stage:
     return Stage(output)
 
 
-def _write(result: Result, stage: Stage, unwritten: Unwritten) -> None:
-    """Write a run's files and figures. A figure that cannot be written is left out."""
-    from waterfill.analysis import draw, plots
+def _check_style(style: str, output: Path | None) -> None:
+    """Raise InputError for an unknown style of figures, and for one if no figure is written."""
+    if style == "screen":
+        return
+    from waterfill.analysis import looks
 
+    looks.look(style)
+    if output is None:
+        raise InputError(
+            "command line", "style", f"no effect without -o, got {style}", "add -o DIR"
+        )
+
+
+def _print_caption(caption: str, style: str) -> None:
+    """Print the caption of a figure that is drawn without words, for the text around it."""
+    from waterfill.analysis import looks
+
+    if caption and not looks.look(style).words:
+        print_text(f"caption: {caption}")
+
+
+def _write(result: Result, stage: Stage, unwritten: Unwritten, style: str) -> str:
+    """Write a run's files and figures; return the first figure's caption.
+
+    A figure that cannot be written is left out.
+    """
+    from waterfill.analysis import draw, looks, plots
+
+    look = looks.look(style)
+    caption = ""
     with unwritten.collected():
         result.write_into(stage.folder)
         with unwritten.collected():
             drawn = "interrupted_at_s" not in result.summary  # who interrupts does not wait
             if drawn:
-                draw.save(plots.overview(result), stage.folder / "figure")
+                figure = draw.styled(plots.overview(result), look)
+                draw.save(figure, stage.folder / "figure")
+                caption = figure.sheet.note
             if drawn and result.network.has_transfers:
                 name = result.summary.scenario
-                draw.save(plots.slowdowns({name: result.transfers}), stage.folder / "transfers")
+                sizes = draw.styled(plots.slowdowns({name: result.transfers}), look)
+                draw.save(sizes, stage.folder / "transfers")
         stage.publish()
+    return caption
 
 
 def _report(
@@ -247,12 +281,14 @@ def compare(
     json: Json = False,
     output: Output = None,
     law: OwnLaw = None,
+    style: Style = "screen",
 ) -> None:
     """Run a scenario under several protocols and print one table."""
-    from waterfill.analysis import compare, seeds
+    from waterfill.analysis import compare, looks, seeds
     from waterfill.runs import backends, pool
     from waterfill.runs.progress import Bars
 
+    _check_style(style, output)
     places = list(dict.fromkeys(backend.strip() for backend in on.split(",")))
     for backend in places:
         backends.check(backend)
@@ -293,7 +329,9 @@ def compare(
         if stage is not None:
             with unwritten.collected():
                 # Who interrupts does not wait for figures, which `plot` and `report` can draw.
-                unwritten.errors += comparison.write_into(stage.folder, document, complete)
+                unwritten.errors += comparison.write_into(
+                    stage.folder, document, complete, looks.look(style)
+                )
                 stage.publish()
     if json:
         print_json(document)
@@ -303,6 +341,8 @@ def compare(
             _hint_of_chance((one for label, one in scenarios.items() if where[label] == "sim"), own)
         if output is not None and not unwritten.errors:
             print_text(f"written to {output}")
+            if style != "screen":
+                _print_caption(comparison.figure().sheet.note, style)
     failed = unwritten.report()
     if not complete:
         raise typer.Exit(INTERRUPTED)
@@ -405,19 +445,23 @@ def plot(
     formats: Annotated[
         list[str] | None,
         Option(
-            "--format", metavar="F", help="File format: png, svg or pdf; repeatable.  [png, svg]"
+            "--format",
+            metavar="F",
+            help="File format: png, svg or pdf; repeatable. Default: those of the style.",
         ),
     ] = None,
     size: Annotated[
         str | None, Option(metavar="WxH", help="Width and height in inches, such as 7x3.")
     ] = None,
+    style: Style = "screen",
     output: Output = None,
 ) -> None:
     """Draw the figure of earlier runs again, without simulating."""
-    from waterfill.analysis import compare, draw, plots
+    from waterfill.analysis import compare, draw, looks, plots
     from waterfill.runs.files import make_directory
     from waterfill.runs.stored import load_run
 
+    look = looks.look(style)
     if compare.is_comparison(directory):
         if kind != "overview":
             message = f'not possible for a comparison, got "{kind}"'
@@ -426,11 +470,11 @@ def plot(
     else:
         figure = plots.plot(load_run(directory), kind)
         stem = "figure" if kind == "overview" else kind
-    if size is not None:
-        draw.resize(figure, size)
+    drawn = draw.styled(figure, look, size)
     folder = make_directory(output or directory)
-    for path in draw.save(figure, folder / stem, formats or ("png", "svg")):
+    for path in draw.save(drawn, folder / stem, formats or ()):
         print_text(f"written to {path}")
+    _print_caption(drawn.sheet.note, style)
 
 
 def _laws_of(

@@ -16,6 +16,7 @@ from waterfill.cli.arguments import (
     ScenarioFile,
     Seed,
     Sets,
+    Style,
     laws_of,
     overrides,
     place,
@@ -25,6 +26,7 @@ from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError
 
 if TYPE_CHECKING:
+    from waterfill.analysis.looks import Look
     from waterfill.sweeps.api import Sweep
     from waterfill.sweeps.plan import Plan
 
@@ -120,16 +122,19 @@ def sweep(
     show_cluster: ShowCluster = False,
     json: Json = False,
     law: OwnLaw = None,
+    style: Style = "screen",
 ) -> None:
     """Run a scenario at many points, in parallel.
 
     The results are one dataset, one table and one figure.
     """
+    from waterfill.analysis.looks import look
     from waterfill.scenario.units import SPAN, VOLUME
     from waterfill.sweeps import api
     from waterfill.sweeps import cluster as clusters
     from waterfill.sweeps.plan import SweepSpec, plan
 
+    drawn_as = look(style)
     _refuse_idle("draw-seed", draw_seed, "--random or --latin", there=bool(random or latin))
     _refuse_idle("tolerance", tolerance, "--refine", there=refine is not None)
     if show_cluster:
@@ -153,7 +158,7 @@ def sweep(
     if not checked.design.axes() and not checked.design.seeds:
         advice = "add --grid KEY=A,B, --random N KEY=LOW..HIGH, --protocols or --seeds"
         raise InputError("sweep", "", "nothing to vary", advice)
-    _end(api.run(checked), chosen, json)
+    _end(api.run(checked), chosen, json, drawn_as)
 
 
 def _refuse_idle(name: str, value: object, needed: str, *, there: bool) -> None:
@@ -162,12 +167,12 @@ def _refuse_idle(name: str, value: object, needed: str, *, there: bool) -> None:
         raise InputError("command line", name, f"no effect without {needed}, got {value}")
 
 
-def _end(done: Sweep, chosen: list[str], json: bool) -> None:
+def _end(done: Sweep, chosen: list[str], json: bool, drawn_as: Look) -> None:
     """Print a sweep's results, and exit with the code for its outcome."""
     unwritten = Unwritten()
     if done.unwritten is not None:
         unwritten.errors.append(done.unwritten)
-    _answer(done, chosen, json, unwritten)
+    _answer(done, chosen, json, unwritten, drawn_as)
     failed = unwritten.report()
     if done.interrupted:
         raise typer.Exit(INTERRUPTED)
@@ -175,7 +180,9 @@ def _end(done: Sweep, chosen: list[str], json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _answer(done: Sweep, chosen: list[str], json: bool, unwritten: Unwritten) -> None:
+def _answer(
+    done: Sweep, chosen: list[str], json: bool, unwritten: Unwritten, drawn_as: Look
+) -> None:
     """Print the table of a sweep, and write its figure if the sweep is complete."""
     from waterfill.cli import sweep_table
 
@@ -186,7 +193,7 @@ def _answer(done: Sweep, chosen: list[str], json: bool, unwritten: Unwritten) ->
         drawn = figure.draw(done, chosen[0])
         if drawn is not None:
             with unwritten.collected():
-                draw.save(drawn, done.plan.folder / "figure")
+                draw.save(draw.styled(drawn, drawn_as), done.plan.folder / "figure")
     if json:
         print_json(sweep_table.document(done, chosen))
         return

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from waterfill.analysis import draw
+from waterfill.analysis.looks import SCREEN, Look
 from waterfill.contract.versions import versioned
 from waterfill.errors import InputError, nearest, shown
 from waterfill.papers.claims.experiment import Experiment
@@ -70,6 +71,7 @@ def write(
     samples: Sequence[Mapping[str, Result]],
     judged: Iterable[Judged],
     folder: Path,
+    look: Look = SCREEN,
 ) -> tuple[list[Path], list[WriteError]]:
     """Write the runs, claims.json and figures of an experiment atomically; return the figures'
     paths and any errors.
@@ -91,7 +93,9 @@ def write(
             write_text(stage.folder / "claims.json", to_json(versioned(document(judged))) + "\n")
             figures: list[Path] = []
             for figure in experiment.figures:
-                figures += draw.save(_draw(figure, runs), stage.folder / figure.name)
+                figures += draw.save(
+                    draw.styled(_draw(figure, runs), look), stage.folder / figure.name
+                )
             stage.publish()
     except WriteError as error:
         return [], [error]

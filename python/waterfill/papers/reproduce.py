@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from waterfill.analysis.looks import SCREEN, Look
 from waterfill.papers import output
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.verdict import Judged, judge
@@ -54,14 +55,15 @@ def reproduce(
     planned: Callable[[Mapping[str, str], int], None] | None = None,
     progress: Callable[[str, Tick], None] | None = None,
     done: Callable[[Experiment, list[Judged], list[Path]], None] | None = None,
+    look: Look = SCREEN,
 ) -> Reproduction:
     """Run experiments, judge their claims, and write data and figures to their folders.
 
     Without `folder_of` nothing is written. `seed` replaces every scenario's own; an experiment of
     several seeds derives them from it. `planned` is called once with the runs to do, as
     {title: experiment}, and the number of cached runs; `progress` for each report of a run, from
-    threads; `done` for each experiment, in the order in which they finish. After Ctrl-C the result
-    has the experiments that have finished.
+    threads; `done` for each experiment, in the order in which they finish. Figures have the style
+    `look`. After Ctrl-C the result has the experiments that have finished.
     """
     samples = {experiment.path: experiment.samples(short, seed) for experiment in chosen}
     wanted: dict[_Key, Scenario] = {
@@ -101,7 +103,8 @@ def reproduce(
             judged = judge(experiment, runs, short)
             figures: list[Path] = []
             if folder_of is not None:
-                figures, refused = output.write(experiment, runs, judged, folder_of(experiment))
+                folder = folder_of(experiment)
+                figures, refused = output.write(experiment, runs, judged, folder, look)
                 found.unwritten += refused
             found.claims[experiment.path] = judged
             found.figures[experiment.path] = figures

@@ -367,7 +367,7 @@ def test_compare_writes(waterfill, scenario):
         }
         assert f'protocol = "{name}"' in (run / "scenario.toml").read_text()
         assert pq.read_table(run / "flows.parquet").num_rows > 0
-    for label in ("rate (Mbit/s)", "peak queue (kB)", "time (s)", "max-min share"):
+    for label in ("rate (Mbit/s)", "peak queue", "(kB)", "time (s)", "max-min share"):
         assert f">{label}<" in svg
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import waterfill
-from waterfill.analysis import draw, plots, series
+from waterfill.analysis import draw, looks, plots, series
 from waterfill.analysis.charts import Chart, Line
 from waterfill.analysis.run_charts import PAGE, RunCharts
 from waterfill.errors import InputError
@@ -20,8 +20,8 @@ SCENARIO = {
     "protocol": "maxnet",
     "link": [{"name": "l", "from": "a", "to": "b", "rate": "20 Mbit/s", "delay": "5 ms"}],
     "flow": [
-        {"name": "near", "path": ["l"], "count": 6},
-        {"name": "far", "path": ["l"], "count": 6, "rtt": "40 ms"},
+        {"name": "near", "path": ["l"], "count": 7},
+        {"name": "far", "path": ["l"], "count": 7, "rtt": "40 ms"},
     ],
 }
 
@@ -32,7 +32,7 @@ def result() -> waterfill.Result:
 
 
 def test_28_lines_differ_in_colour_or_style():
-    styles = list(map(draw.style, range(28)))
+    styles = list(map(looks.style, range(28)))
     assert len({(style["color"], style["linestyle"]) for style in styles}) == 28
     # Neighbours differ in both, for prints without colour.
     for one, other in itertools.pairwise(styles[:7]):
@@ -45,13 +45,13 @@ def test_a_band_is_the_range_of_the_flows_means(result):
     band = axis.collections[0].get_paths()[0].vertices
     average_s = result.summary["duration_s"] / 100
     means = []
-    for flow in result.summary["flows"][:6]:
+    for flow in result.summary["flows"][:7]:
         rows = result.samples("flows", flow["name"])
         time_s, rate_bps = (rows[name].to_numpy() for name in ("time_s", "rate_bps"))
         _, own = series.intervals(time_s, rate_bps, average_s)
         means.append(own / 1e6)
     assert band[:, 1].max() == pytest.approx(np.max(means))
-    assert axis.get_legend().get_texts()[0].get_text() == "near (median; bands: 80 % and all of 6)"
+    assert [text.get_text() for text in axis.texts] == ["near (median of 7)", "far (median of 7)"]
 
 
 def test_a_band_has_the_median_and_80_percent_inside(result):
@@ -59,11 +59,12 @@ def test_a_band_has_the_median_and_80_percent_inside(result):
     everything, most = (axis.collections[i].get_paths()[0].vertices for i in (0, 1))
     assert most[:, 1].max() <= everything[:, 1].max()
     means = []
-    for flow in result.summary["flows"][:6]:
+    for flow in result.summary["flows"][:7]:
         rows = result.samples("flows", flow["name"])
         time_s, rate_bps = (rows[name].to_numpy() for name in ("time_s", "rate_bps"))
         means.append(series.intervals(time_s, rate_bps, 0.04)[1] / 1e6)
-    assert axis.lines[0].get_ydata() == pytest.approx(np.median(means, axis=0))
+    (median,) = (line for line in axis.lines if line.get_label() == "near (median of 7)")
+    assert median.get_ydata() == pytest.approx(np.median(means, axis=0))
     assert most[:, 1].max() == pytest.approx(np.percentile(means, 90, axis=0).max())
 
 
@@ -71,15 +72,21 @@ def test_a_group_per_flow_is_one_band():
     flows = [{"name": f"f{i}", "path": ["l"]} for i in range(20)]
     figure = plots.rates(waterfill.run({**SCENARIO, "duration": "1 s", "flow": flows}))
     texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert texts == ["all flows (median; bands: 80 % and all of 20)"]
+    assert texts == ["all flows (median of 20)", "max-min share"]
 
 
 def test_axes_say_what_they_show(result):
     labels = [axis.get_ylabel() for axis in plots.overview(result).axes]
     # Samples are 0.1 s long, which is more than 1 % of the run.
-    assert labels[:2] == ["rate (Mbit/s)\nmeans of 0.1 s", "peak queue (kB)\nof each 0.1 s"]
-    assert labels[2] == "utilization (%)\nmeans of 0.1 s"
-    assert labels[3] == "maxnet_price (s)\nmeans of 0.1 s"
+    assert labels == ["rate (Mbit/s)", "peak queue (kB)", "utilization (%)", "maxnet price (s)"]
+
+
+def test_the_caption_says_how_values_were_combined(result):
+    # Samples are 0.1 s long, which is more than 1 % of the run.
+    assert plots.overview(result).sheet.note == (
+        "Rate, utilization, maxnet price: means of 0.1 s; peak queue: peaks of each 0.1 s; "
+        "bands: the middle 80 % of the flows, and all."
+    )
 
 
 def test_the_price_of_many_links_is_that_of_the_busiest():
@@ -97,7 +104,7 @@ def test_the_price_of_many_links_is_that_of_the_busiest():
     charts = {chart.key: chart for chart in RunCharts(run, PAGE).all()}
     prices = charts["links-maxnet-price"]
     assert [line.name for line in prices.lines] == lines
-    assert prices.y_label == "maxnet_price (s)"
+    assert prices.y_label == "maxnet price (s)"
     assert "of the 8 busiest of 10 link directions" in prices.note
     for few, words in ((free[:1], "busiest"), (free[:2], "2 busiest")):
         run = waterfill.run({**SCENARIO, "duration": "1 s", "link": links, "flow": few})
@@ -108,18 +115,18 @@ def test_a_signal_may_be_negative():
     """XCP's spare bandwidth is below zero while a queue drains: its axis must show that."""
     run = waterfill.run({**SCENARIO, "protocol": "xcp"})
     axis = plots.overview(run).axes[3]
-    assert axis.get_ylabel().startswith("xcp_spare (Mbit/s)\n")
+    assert axis.get_ylabel().startswith("xcp spare (Mbit/s)")
     lowest = min(line.get_ydata().min() for line in axis.lines)
     assert lowest < 0
     assert axis.get_ylim()[0] <= lowest
 
 
 def test_a_long_legend_says_how_many_it_leaves_out():
-    lines = [Line(f"line {number}", np.zeros(2), number, x=np.arange(2.0)) for number in range(30)]
+    lines = [Line(f"line {number}", np.zeros(2), number, x=np.arange(2.0)) for number in range(60)]
     figure = draw.figure([Chart("many", "many", "x", "y", lines=lines)], size=(7.0, 3.0))
     texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert len(texts) == 14
-    assert texts[-1] == "and 17 others"
+    assert len(texts) == 36
+    assert texts[-1] == "and 25 others"
 
 
 def test_text_in_svg_is_text(result, tmp_path: Path):
@@ -129,33 +136,30 @@ def test_text_in_svg_is_text(result, tmp_path: Path):
 
 def test_the_palette_is_okabe_and_itos():
     theirs = {"#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"}
-    ours = {style["color"] for style in map(draw.style, range(28))}
+    ours = {style["color"] for style in map(looks.style, range(7))}
     assert ours == theirs - {"#F0E442"} | {"#000000"}
-    assert {style["color"] for style in draw.named_styles(["red", "green-1", "Blue"])} <= theirs
+    assert {style["color"] for style in looks.named_styles(["red", "green-1", "Blue"])} <= theirs
+    assert len({style["color"] for style in map(looks.style, range(14))}) == 14
 
 
 def test_flows_named_after_colours_have_them():
     names = ["red-blue", "green-yellow", "blue-yellow", "blue-yellow-2", "other", "redder"]
-    styles = draw.named_styles(names)
+    styles = looks.named_styles(names)
     colours = [style["color"] for style in styles]
-    assert colours[:4] == ["#D55E00", "#009E73", "#0072B2", "#0072B2"]
-    assert not set(colours[4:]) & set(colours[:4])
-    assert len({(style["color"], style["linestyle"]) for style in styles}) == len(names)
-    assert draw.named_styles(["a", "b"]) == [draw.style(0), draw.style(1)]
+    assert colours[:4] == ["#D55E00", "#009E73", "#0072B2", "#4B2E9E"]
+    assert len(set(colours)) == len(names)
+    assert looks.named_styles(["a", "b"]) == [looks.style(0), looks.style(1)]
 
 
 def test_averages_are_at_least_an_rtt_long():
     flow = {"name": "far", "path": ["l"], "rtt": "200 ms"}
     run = waterfill.run({**SCENARIO, "flow": [flow]})
-    labels = [axis.get_ylabel() for axis in plots.overview(run).axes]
-    assert labels[0] == "rate (Mbit/s)\nmeans of 0.2 s"
-    assert labels[1] == "peak queue (kB)\nof each 0.2 s"
+    assert "means of 0.2 s; peak queue: peaks of each 0.2 s" in plots.overview(run).sheet.note
 
 
 def test_pdf_repeats_and_keeps_its_text(result, tmp_path: Path):
     def written(name: str) -> bytes:
-        figure = plots.rates(result)
-        draw.resize(figure, "7x3")
+        figure = draw.styled(plots.rates(result), looks.SCREEN, "7x3")
         (path,) = draw.save(figure, tmp_path / name, ["pdf"])
         return path.read_bytes()
 
@@ -169,12 +173,15 @@ def test_pdf_repeats_and_keeps_its_text(result, tmp_path: Path):
 @pytest.mark.parametrize("size", ["", "7", "7x", "x", "0x3", "7x-1", "7x1e9", "nanx3", "1x2x3"])
 def test_sizes_out_of_range_are_refused(result, size):
     with pytest.raises(InputError, match="must be inches"):
-        draw.resize(plots.rates(result), size)
+        draw.styled(plots.rates(result), looks.SCREEN, size)
 
 
 def test_a_size_too_small_for_the_panels_is_refused(result):
-    with pytest.raises(InputError, match="too small for the figure's panels"):
-        draw.resize(plots.overview(result), "3.5x2.5")
+    with pytest.raises(InputError, match=r'too small to be read, got "3\.5x2\.5"') as refused:
+        draw.styled(plots.overview(result), looks.SCREEN, "3.5x2.5")
+    enough = refused.value.advice.removeprefix("type at least --size ")
+    assert enough.startswith("3.5x")
+    draw.styled(plots.overview(result), looks.SCREEN, enough)
 
 
 def test_unknown_formats_are_refused(result, tmp_path: Path):
@@ -184,4 +191,4 @@ def test_unknown_formats_are_refused(result, tmp_path: Path):
 
 
 def test_text_of_figures_has_no_characters_that_xml_lacks():
-    assert draw.printable("a\x1b\x9b\ufffe\uffff\udcffé") == "a" + 5 * "\ufffd" + "é"
+    assert looks.printable("a\x1b\x9b\ufffe\uffff\udcffé") == "a" + 5 * "\ufffd" + "é"

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from waterfill.analysis import draw
+from waterfill.analysis import looks
 from waterfill.analysis.charts import colours_of
 from waterfill.report import write
 from waterfill.runs import backends
@@ -126,10 +126,10 @@ def test_entries_of_a_large_fluid_run_have_a_page(tmp_path):
 
 def test_flows_named_after_colours_have_them():
     names = ["red-blue", "green-yellow", "blue-yellow", "blue-yellow-2", "other"]
-    palette = [style["color"] for style in map(draw.style, range(7))]
+    palette = [style["color"] for style in map(looks.style, range(14))]
     counted = colours_of(names)
-    assert [palette[count % 7] for count in counted] == [
-        style["color"] for style in draw.named_styles(names)
+    assert [palette[count] for count in counted] == [
+        style["color"] for style in looks.named_styles(names)
     ]
     assert len(set(counted)) == len(names)
     assert colours_of([f"f{i}" for i in range(24)]) == list(range(24))

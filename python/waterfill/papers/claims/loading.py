@@ -239,7 +239,8 @@ def _parameters(
     """
     parameters = list(inspect.signature(function).parameters.values())[of != "nothing" :]
     # These two names are imported only for type checking.
-    hints = get_type_hints(function, localns={"Result": object, "Figure": object})
+    unloaded = {name: object for name in ("Result", "Figure", "Drawing")}
+    hints = get_type_hints(function, localns=unloaded)
     types = {p.name: TypeAdapter(hints[p.name]) for p in parameters}
     return {p.name: p for p in parameters}, types
 
