@@ -51,7 +51,7 @@ def figure(
     return _readable(sheet, SCREEN)
 
 
-def styled(figure: Figure, look: Look, size: str | None = None) -> Drawing:
+def styled(figure: Drawing, look: Look, size: str | None = None) -> Drawing:
     """Return a figure in another style, and with a size "WIDTHxHEIGHT" in inches such as "7x3".
 
     Raises InputError for another text, for a size out of range, and for one at which the figure
@@ -60,9 +60,9 @@ def styled(figure: Figure, look: Look, size: str | None = None) -> Drawing:
     from waterfill.analysis import legible
     from waterfill.analysis.drawing import Drawing
 
-    assert isinstance(figure, Drawing)
     if size is None:
-        return figure if look == figure.look else _readable(figure.sheet, look)
+        same = look == getattr(figure, "look", SCREEN)
+        return figure if same else _readable(figure.sheet, look)
     width, height = _size(size)
     made = Drawing(figure.sheet, look, (width, height))
     if found := legible.problems(made):

@@ -234,7 +234,7 @@ def _write(result: Result, stage: Stage, unwritten: Unwritten, style: str) -> st
             if drawn:
                 figure = draw.styled(plots.overview(result), look)
                 draw.save(figure, stage.folder / "figure")
-                caption = figure.sheet.note
+                caption = "" if look.words else figure.sheet.note
             if drawn and result.network.has_transfers:
                 name = result.summary.scenario
                 sizes = draw.styled(plots.slowdowns({name: result.transfers}), look)

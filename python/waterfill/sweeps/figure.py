@@ -19,8 +19,7 @@ from waterfill.sweeps import table
 from waterfill.sweeps.table import Group
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+    from waterfill.analysis.drawing import Drawing
     from waterfill.sweeps.api import Sweep
 
 _MAX_LINES = 12
@@ -42,7 +41,7 @@ class Varying:
         return f"{key} ({self.units[key]})" if self.units.get(key) else key
 
 
-def draw(sweep: Sweep, column: str) -> Figure | None:
+def draw(sweep: Sweep, column: str) -> Drawing | None:
     """Return the figure of a column, or None if the column has no values."""
     varying = _varying(sweep)
     title = sweep.plan.base.name

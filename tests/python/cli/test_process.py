@@ -46,9 +46,7 @@ WATERFILL = [
     "-c",
     "from waterfill.cli import main, process; process.begin()\n"
     "from waterfill.analysis import draw, plots\n"
-    "from types import SimpleNamespace as Drawn\n"
     "plots.overview, draw.save = lambda *_: None, lambda *_: []\n"
-    "draw.styled = lambda *_: Drawn(sheet=Drawn(note=''))\n"
     "main()",
 ]
 
