@@ -7,13 +7,10 @@
 
   // --- numbers as Python formats them ---------------------------------------------------------
 
-  /** Return a number with fixed digits. A tie goes to the even digit, as in Python. */
+  /** Return a number with fixed digits. A tie, an odd multiple of 2^-(digits + 1), goes to the even digit, as in Python. */
   const fixed = (x, digits) => {
-    const size = 10 ** digits, half = Math.abs(x) * size * 2;
-    let text = x.toFixed(digits);
-    if (digits <= 1 && Math.abs(x) < 1e9 && half % 2 === 1 && half / 2 / size === Math.abs(x)) {
-      text = (Math.sign(x) * waterfill.round(Math.abs(x) * size) / size).toFixed(digits);
-    }
+    const size = 10 ** digits, tie = (Math.abs(x) * 2 ** (digits + 1)) % 2 === 1;
+    const text = (tie ? Math.sign(x) * waterfill.round(Math.abs(x) * size) / size : x).toFixed(digits);
     return Number(text) === 0 && (x < 0 || Object.is(x, -0)) && !text.startsWith("-") ? `-${text}` : text;
   };
 
@@ -22,7 +19,7 @@
     if (x === 0) return Object.is(x, -0) ? "-0" : "0";
     const [mantissa, power] = x.toExponential(digits - 1).split("e");
     const exponent = Number(power), bare = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
-    if (exponent >= -4 && exponent < digits) return bare(x.toFixed(Math.max(0, digits - 1 - exponent)));
+    if (exponent >= -4 && exponent < digits) return bare(fixed(x, Math.max(0, digits - 1 - exponent)));
     return `${bare(mantissa)}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
   };
 
