@@ -1,7 +1,8 @@
 """Generate the reference pages from the code: protocols, scenario keys, commands and claims.
 
 docs/reference/protocols/<name>.md, one page per protocol, is made here from the Rust module docs;
-tools/reference.py makes the others. The dissector's table of laws is made here too.
+tools/reference.py and tools/python_reference.py make the others. The dissector's table of laws is
+made here too.
 
 A page is the module doc of a protocol's file, its headings one level down, with the parameters and
 the wire sizes that the core reports. It ends in *Validation*, so that the reader last sees how far
@@ -16,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from tools import paper_figures, reference
+from tools import paper_figures, python_reference, reference
 from waterfill.cli import tables
 from waterfill.contract.summary import KernelEntry
 from waterfill.network import protocols
@@ -221,6 +222,7 @@ def all_pages(known: Mapping[str, ProtocolInfo]) -> dict[Path, str]:
     """Return every generated file, by path relative to the root."""
     lua = (ROOT / DISSECTOR).read_text(encoding="utf-8")
     made = {**pages(known), **reference.pages(), **paper_figures.pages()}
+    made |= python_reference.pages()
     return {**made, DISSECTOR: dissector(known, lua)}
 
 

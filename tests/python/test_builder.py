@@ -186,7 +186,8 @@ def test_run_takes_a_builder_and_results_plot():
         result.plot("prices of eggs")
 
 
-PUBLIC = sorted({f"waterfill.{name}" for name in waterfill._HOMES.values()} | {"waterfill"})
+HOMES = {*waterfill._HOMES.values(), "theory"}
+PUBLIC = sorted({f"waterfill.{name}" for name in HOMES} | {"waterfill"})
 
 
 @pytest.mark.parametrize("name", PUBLIC)

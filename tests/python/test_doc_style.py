@@ -10,13 +10,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
-# The protocols' pages are made from module docs; errata and claims quote the papers.
+# Made from docs in the code, as the protocols' pages are, or quotations of the papers.
+MADE = ("claims.md", "errata.md", "python.md", "python-modules.md")
 PAGES = [
     README,
     *(
         page
         for page in sorted((ROOT / "docs").rglob("*.md"))
-        if page.parent.name != "protocols" and page.name not in ("claims.md", "errata.md")
+        if page.parent.name != "protocols" and page.name not in MADE
     ),
 ]
 MAX_COLUMNS = 130

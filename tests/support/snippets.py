@@ -77,7 +77,6 @@ OTHERS = {
             "until",
         }
     ),
-    "a program of this repository with a test of its own": {".venv/bin/python", "tools/lint.sh"},
 }
 _PYTHON_NOT_RUN = {"bpf_maxnet": "needs MaxNet in the kernel and a second host"}
 
@@ -177,6 +176,10 @@ def treatment(snippet: Snippet) -> tuple[str, str]:
             return (PARSE, why) if why else (RUN, "")
         case "toml" | "json":
             return RUN, ""
+        case "py":
+            return NONE, "a signature of the Python API, made from the code"
+        case "pycon":
+            return NONE, "an example in a docstring; tests/python/test_builder.py runs it"
         case "bibtex":
             return NONE, "a record to copy; tests/python/tools/test_cite.py compares it"
         case "rust":

@@ -7,9 +7,9 @@ and `sampled` (aecp-2010 §4, and the loop with its sampling times), `xcp`, `rcp
 about networks: max-min shares, and the fixed point of XCP, iXCP and P-XCP. `subject` reads what a
 command analyses, `stability` and `documents` build what `--json` prints, `plots` the figures.
 
-From Python, the functions here return the documents that `waterfill theory … --json` prints. Their
-first argument is a protocol's name, a scenario file or a `waterfill.Scenario`; `set` has overrides
-such as {"params.maxnet.alpha": 0.5}.
+From Python, the functions here return the documents that the commands `waterfill theory` print with
+`--json`. Their first argument is a protocol's name, a scenario file or a `waterfill.Scenario`;
+`set` has overrides such as {"params.maxnet.alpha": 0.5}.
 
 >>> import waterfill
 >>> waterfill.theory.check_stability("maxnet", max_rtt="10 s")["stable"]
