@@ -231,12 +231,14 @@ impl Receiver {
         // RFC 7323: echo the timestamp of the oldest packet not yet acknowledged.
         let sent = std::mem::replace(&mut self.delayed, Delayed::NONE).sent().unwrap_or(packet.sent);
         let selective = self.spec.retransmission.is_selective() && !self.above.is_empty();
+        // The latest ranges can be filled while older ones remain.
+        let blocks = if selective { self.blocks() } else { [(0, 0); 3] };
         let sack = if again && self.spec.retransmission == Retransmission::Rack {
             // RFC 2883 §4: the first block reports the packet that has arrived again.
-            let [first, second, _] = self.blocks();
+            let [first, second, _] = blocks;
             sacks.store([(packet.number, packet.number + 1), first, second])
-        } else if selective {
-            sacks.store(self.blocks())
+        } else if blocks[0] != (0, 0) {
+            sacks.store(blocks)
         } else {
             SackId::NONE
         };
@@ -434,6 +436,22 @@ mod tests {
         assert_eq!(at(5), (7, None));
         assert_eq!(at(5), (7, None), "a duplicate is acknowledged and changes nothing");
         assert_eq!(sacks.in_use(), 0);
+    }
+
+    /// RFC 2018 §4: a block reports a range above a gap. Older ranges than the latest three are forgotten, as in Linux.
+    #[test]
+    fn filled_ranges_leave_no_empty_blocks() {
+        let (mut r, mut sacks) = (receiver(false), Sacks::default());
+        r.spec.packets = 20;
+        let mut at = |n| {
+            let ack = r.on_packet(Instant::from_ps(1), &data(n), &mut sacks).expect("an acknowledgement");
+            (ack.number, sacks.take(ack.sack))
+        };
+        for n in [0, 8, 2, 4, 6, 1, 3] {
+            at(n);
+        }
+        assert_eq!(at(5), (7, None), "8 is still above a gap, but no range of the latest three");
+        assert_eq!(at(10), (7, Some([(10, 11), (0, 0), (0, 0)])));
     }
 
     #[test]
