@@ -5,8 +5,9 @@
 - `constant rate`: for 90 % of the time the flow waited for its next packet's time, its pacing rate
   changed by less than 1 %, and it got less than 80 % of its share, while no link of its path was
   used to 80 %. Such a rate does not follow the path.
-- `classic ECN`: a flow that treats marks as those of L4S (RFC 9330) shares a single queue that
-  marks as RFC 3168 says. It lowers its window less than the other flows after the same marks.
+- `classic ECN`: a flow or a source of flows that treats marks as those of L4S (RFC 9330) shares a
+  single queue that marks as RFC 3168 says. It lowers its window less than the other flows after the
+  same marks.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def warnings_of(
     series: Callable[[], Columns],
     l4s: Collection[str] = L4S,
 ) -> list[FlowWarning]:
-    """Return the warnings of a run, in the order of its flows.
+    """Return the warnings of a run, in the order of its flows and then of its sources of flows.
 
     `shares_bps` are the flows' max-min shares; `series` returns the columns of the flows' series,
     and is called only if a rate may be constant. `l4s` are the protocols that expect L4S queues.
@@ -52,18 +53,22 @@ def warnings_of(
         if link.queue.kind in _CLASSIC_MARKING and measured.marks
     }
     paths = {spec.name: spec.forward for spec in network.flows}
+
+    def classic_marks(name: str, protocol: str, path: Collection[int]) -> Iterator[FlowWarning]:
+        for link in path:
+            if protocol in l4s and link in unlike:
+                text = (
+                    f"{protocol} expects L4S marks, but {unlike[link]} marks on "
+                    f"{core.links[link].name} as RFC 3168 says, so other flows get too little; use "
+                    "dualpi2"
+                )
+                yield FlowWarning(flow=name, kind="classic ECN", text=text)
+
     found: list[FlowWarning] = []
     columns: Columns | None = None
     for i, (flow, share_bps) in enumerate(zip(core.flows, shares_bps, strict=True)):
         found += [FlowWarning(flow=flow.name, kind=kind, text=text) for kind, text in _hosts(flow)]
-        if flow.protocol in l4s:
-            for link in (link for link in paths[flow.group] if link in unlike):
-                text = (
-                    f"{flow.protocol} expects L4S marks, but {unlike[link]} marks on "
-                    f"{core.links[link].name} as RFC 3168 says, so other flows get too little; use "
-                    "dualpi2"
-                )
-                found.append(FlowWarning(flow=flow.name, kind="classic ECN", text=text))
+        found += classic_marks(flow.name, flow.protocol, paths[flow.group])
         busiest = max((used[link] for link in paths[flow.group]), default=0.0)
         if share_bps and flow.rate_bps is not None and _is_idle(flow, share_bps, busiest):
             columns = columns or series()
@@ -75,6 +80,10 @@ def warnings_of(
                     f"by pacing, {percent(flow.rate_bps / share_bps)} of its share, on a path used "
                     f"to {percent(busiest)}",
                 ))  # fmt: skip
+    for source in network.traffic:
+        if source.flows is not None:
+            links = dict.fromkeys(link for way in source.flows.ways for link in way.forward)
+            found += classic_marks(source.name, source.flows.flow.protocol, links)
     return found
 
 

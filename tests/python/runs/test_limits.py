@@ -169,6 +169,15 @@ def test_prague_in_an_l4s_queue_or_apart_is_not_warned_of(queue):
     assert "classic ECN" not in [one.kind for one in prague_next_to_cubic(queue).warnings or ()]
 
 
+@pytest.mark.parametrize(("queue", "warned"), [("codel", ["w"]), ("dualpi2", [])])
+def test_a_source_of_pragues_flows_in_a_classic_queue_is_warned_of(queue, warned):
+    scenario = waterfill.Scenario("l4s", duration="2 s")
+    scenario = scenario.link("l", "a", "b", "20 Mbit/s", "10 ms", buffer="200 packets", queue=queue)
+    scenario = scenario.traffic("web", "a", "b", name="w", protocol="prague", ecn=True, load="90%")
+    warnings = scenario.run().summary.warnings or ()
+    assert [one.flow for one in warnings if one.kind == "classic ECN"] == warned
+
+
 def test_an_own_law_for_l4s_in_a_classic_queue_is_warned_of():
     laws = {"mine": waterfill.PythonLaw(source=Timer, paced=True, ecn="l4s")}
     warnings = prague_next_to_cubic("codel", laws=laws, protocol="mine").warnings
