@@ -51,7 +51,7 @@ class Shares:
 
 
 def model(buffer_bdp: float, duration_s: float = END_S - MEASURED_S) -> float:
-    """Return BBR's share by the model of IMC 2019, in 0 to 1, for a buffer in BDP.
+    """Return BBR's share by equations 9 to 11 of IMC 2019, in 0 to 1, for a buffer in BDP.
 
     `p = 1/2 − 1/(2X) − 4N/q` is the share of the loss-based flows for N flows of BBR and a buffer
     of q packets. ProbeRTT takes `(q/c + 0.2 + l)·d/10` of d seconds. Below one BDP p is 0.
