@@ -14,6 +14,9 @@ export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
+deps: ## name the missing system packages and install them, as root on Debian; also those that single tests need
+	@tools/setup.sh deps
+
 demo: build ## reproduce MaxNet's two-hop experiment: print its table, write its figure
 	$(VENV)/waterfill reproduce maxnet-2007/two-hop
 

@@ -246,6 +246,10 @@ def main() -> int:
     print()
     for what, count in total.skipped.items():
         print(f"skipped {what}" + (f" ({count} tests)" if count > 1 else ""))
+    missing = subprocess.run([ROOT / "tools/setup.sh", "missing"], capture_output=True, text=True)
+    if total.skipped and missing.stdout.strip():
+        print(f"missing packages, without which tests are skipped: {missing.stdout.strip()}")
+        print("to install them: make deps")
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped.total()} skipped")
     return 0 if total.passed > 0 and total.failed == 0 else 1
 

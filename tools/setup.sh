@@ -1,38 +1,28 @@
 #!/usr/bin/env bash
 # Checks the system requirements, then creates .venv and installs lock files into it.
 #
-#   tools/setup.sh run     to build and run: needs Python with venv, Rust, a C compiler; installs requirements.lock
-#   tools/setup.sh dev     to test: needs the same; also installs requirements-dev.lock
-#   tools/setup.sh lint    to lint: also needs clippy and rustfmt; installs what dev does
+#   tools/setup.sh run       to build and run: needs Python with venv, Rust, a C compiler; installs requirements.lock
+#   tools/setup.sh dev       to test: needs the same; also installs requirements-dev.lock
+#   tools/setup.sh lint      to lint: also needs clippy and rustfmt; installs what dev does
+#   tools/setup.sh deps      names all missing system packages and installs them with apt-get
+#   tools/setup.sh missing   prints the missing system packages, by Debian's names
 #
-# As root on Debian, installs system packages that are missing; otherwise prints one line that names them and exits 1.
-# PYTHON=/path/to/python3 chooses the interpreter of a new .venv.
+# Except by deps, system packages are installed only as root, without a terminal on standard input or with CI=true. Without a
+# required package it prints the command and exits 2; tests that need others are skipped. PYTHON=/path/to/python3 chooses the
+# interpreter of a new .venv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-kind=${1:-run}
+kind=${1:-run} locks=()
 case $kind in
   run) locks=(requirements.lock) ;;
   dev | lint) locks=(requirements.lock requirements-dev.lock) ;;
-  *) echo "setup: expected run, dev or lint, not '$kind'" >&2; exit 2 ;;
+  deps | missing) ;;
+  *) echo "setup: expected run, dev, lint, deps or missing, not '$kind'" >&2; exit 2 ;;
 esac
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
-
-# --- Rust, at least the version in Cargo.toml. Debian 12 has an older one, so it is never installed from there.
-rust_min=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
-rust_now=$(rustc --version 2>/dev/null | cut -d' ' -f2) || true
-at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n1)" = "$1" ]; } # minimum, version
-wanted="rustc $rust_min or newer, cargo" missing=
-{ [ -n "$rust_now" ] && at_least "$rust_min" "${rust_now%%-*}"; } || missing+=" rustc (found ${rust_now:-none})"
-cargo --version >/dev/null 2>&1 || missing+=" cargo"
-if [ "$kind" = lint ]; then
-  wanted+=", clippy, rustfmt"
-  cargo clippy --version >/dev/null 2>&1 || missing+=" clippy"
-  cargo fmt --version >/dev/null 2>&1 || missing+=" rustfmt"
-fi
-[ -z "$missing" ] || die "needs $wanted; missing or too old:$missing; rustup installs them"
 
 # --- System packages. The C compiler links every Rust program and compiles the laws' fixed-point versions; its headers are a
 # separate package. So is ensurepip, which 'python3 -m venv' needs: Debian has it in python3-venv.
@@ -49,52 +39,77 @@ find_python() {
   done
   return 1
 }
-may_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
-apt_install() { # purpose, then packages
-  say "$1: installing ${*:2}"
-  { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${@:2}"; } \
-    >/dev/null 2>&1 </dev/null
+apt_install() { # packages
+  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
 }
-packages=() missing=()
-cc_works || { packages+=(gcc libc6-dev); missing+=("a C compiler"); }
-find_python >/dev/null || { packages+=(python3 python3-venv); missing+=("Python 3.10 or newer with venv"); }
-if [ ${#packages[@]} -gt 0 ]; then
-  what=$(printf ' and %s' "${missing[@]}"); what=${what# and }
-  may_install || die "needs $what: install ${packages[*]} (Debian's names)"
-  apt_install "needs $what" "${packages[@]}" || die "needs $what, and apt-get failed to install ${packages[*]}"
+unattended() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && { [ "${CI:-}" = true ] || ! [ -t 0 ]; }; }
+
+required=()
+cc_works || required+=(gcc libc6-dev)
+find_python >/dev/null || required+=(python3 python3-venv)
+
+# --- What tests use. Without it they are skipped, each by name. nginx's package starts a service where systemd runs; a test must
+# not do that to anybody's host. The browser is the distribution's: Playwright's own would be a download outside of the lock files.
+for_tests=() for_few=()
+lacks() { ! PATH=$PATH:/usr/sbin:/sbin command -v "$@" >/dev/null; }
+if [ "$kind" != run ] && [ "$(uname)" = Linux ]; then
+  ! lacks iperf3 || for_tests+=(iperf3)
+  ! lacks curl || for_tests+=(curl)
+  [ -d /run/systemd/system ] || ! lacks nginx || for_tests+=(nginx-light)
+  ! lacks chromium chromium-browser google-chrome google-chrome-stable || for_tests+=(chromium)
+  ! lacks node || for_tests+=(nodejs)
+  read -ra daemon <<<"$(tools/daemon.sh packages)"
+  for_tests+=("${daemon[@]}")
+  ! lacks tshark || for_few+=(tshark)
+  ! lacks bpftool || for_few+=(bpftool)
+  ! lacks ethtool || for_few+=(ethtool)
+  ! lacks ns || for_few+=(ns2)
+fi
+all=("${required[@]}" "${for_tests[@]}" "${for_few[@]}")
+if [ "$kind" = missing ]; then echo "${all[*]}"; exit; fi
+if [ "$kind" = deps ]; then
+  [ ${#all[@]} -gt 0 ] || { say "no system package is missing"; exit; }
+  say "missing: ${all[*]}"
+  command -v apt-get >/dev/null || { say "found no apt-get; install these packages (Debian's names)"; exit 2; }
+  [ "$(id -u)" = 0 ] || { say "installing them needs root; type: sudo apt-get install ${all[*]}"; exit 2; }
+  apt_install "${all[@]}"; exit
+fi
+
+# --- Rust, at least the version in Cargo.toml. Debian 12 has an older one, so it is never installed from there.
+rust_min=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+rust_now=$(rustc --version 2>/dev/null | cut -d' ' -f2) || true
+at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n1)" = "$1" ]; } # minimum, version
+wanted="rustc $rust_min or newer, cargo" missing=
+{ [ -n "$rust_now" ] && at_least "$rust_min" "${rust_now%%-*}"; } || missing+=" rustc (found ${rust_now:-none})"
+cargo --version >/dev/null 2>&1 || missing+=" cargo"
+if [ "$kind" = lint ]; then
+  wanted+=", clippy, rustfmt"
+  cargo clippy --version >/dev/null 2>&1 || missing+=" clippy"
+  cargo fmt --version >/dev/null 2>&1 || missing+=" rustfmt"
+fi
+[ -z "$missing" ] || die "needs $wanted; missing or too old:$missing; rustup installs them"
+
+if [ ${#required[@]} -gt 0 ]; then
+  unattended || { say "missing: ${required[*]}; type: make deps (or, as root: apt-get install ${required[*]})"; exit 2; }
+  say "installing ${required[*]}"
+  apt_install "${required[@]}" >/dev/null 2>&1 </dev/null || die "apt-get failed to install ${required[*]}"
 fi
 cc_works || die "the C compiler (cc) cannot build an empty program"
 python=$(find_python) || die "needs Python 3.10 or newer with venv; found $(python3 --version 2>/dev/null || echo none)"
 
-# --- What the testbed's tests use: real traffic between namespaces. Without it those tests are skipped, each by name. nginx's
-# package starts a service where systemd runs; a test must not do that to anybody's host.
 if [ "$kind" = dev ] && [ "$(uname)" = Linux ]; then
-  wanted=()
-  command -v iperf3 >/dev/null || wanted+=(iperf3)
-  command -v curl >/dev/null || wanted+=(curl)
-  { command -v nginx || [ -x /usr/sbin/nginx ] || [ -d /run/systemd/system ]; } >/dev/null || wanted+=(nginx-light)
-  if [ ${#wanted[@]} -gt 0 ] && may_install; then
-    apt_install "for the testbed's tests" "${wanted[@]}" \
-      || say "apt-get failed to install ${wanted[*]}: the testbed's tests will be skipped"
-  fi
-  # A browser of the distribution: Playwright's own would be a download outside of the lock files.
-  if ! command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null && may_install; then
-    apt_install "for the pages' tests" chromium || say "apt-get failed to install chromium: the pages' tests will be skipped"
+  if [ ${#for_tests[@]} -gt 0 ] && unattended; then
+    say "for the tests: installing ${for_tests[*]}"
+    # One by one if all together fail, because a distribution may lack one of them.
+    apt_install "${for_tests[@]}" >/dev/null 2>&1 </dev/null || for package in "${for_tests[@]}"; do
+      apt_install "$package" >/dev/null 2>&1 </dev/null || say "apt-get failed to install $package: tests that need it will be skipped"
+    done
   fi
   # Results must be the same bytes in WebAssembly, which needs its standard library of Rust, node, and clang as the daemon does.
   # Rust of a distribution has no rustup and may have the library: the test looks for it.
   if ! [ -d "$(rustc --print target-libdir --target wasm32-unknown-unknown)" ] && command -v rustup >/dev/null; then
     rustup --quiet target add wasm32-unknown-unknown >/dev/null 2>&1 </dev/null \
       || say "rustup failed to add wasm32-unknown-unknown: the test of WebAssembly will be skipped"
-  fi
-  if ! command -v node >/dev/null && may_install; then
-    apt_install "for the test of WebAssembly" nodejs \
-      || say "apt-get failed to install nodejs: the test of WebAssembly will be skipped"
-  fi
-  # The daemon's requirements include headers, which tools/daemon.sh looks for with the C compiler checked above.
-  if ! tools/daemon.sh >/dev/null && may_install; then
-    read -ra wanted <<<"$(tools/daemon.sh packages)"
-    apt_install "for MaxNet on Linux" "${wanted[@]}" || true
   fi
   why=$(tools/daemon.sh) || say "$why: its tests will be skipped"
 fi
