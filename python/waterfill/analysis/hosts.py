@@ -12,6 +12,7 @@ from waterfill.contract.summary import (
     Summary,
     TrafficSummary,
 )
+from waterfill.runs import window
 
 # Flows that are named for each kind of warning.
 _MAX_NAMED = 3
@@ -93,12 +94,21 @@ def largest(limits: Mapping[str, float]) -> tuple[str, float]:
 
 
 def warnings(summary: Summary) -> list[str]:
-    """Return one line for each warning of a run; of many of one kind, some and a count."""
+    """Return one line for each warning of a run; of many of one kind, some and a count.
+
+    Warnings of the window are one line for each kind, that of its first flow.
+    """
     kinds: dict[str, list[FlowWarning]] = {}
     for one in summary.warnings or ():
         kinds.setdefault(one.kind, []).append(one)
     lines = []
     for kind, found in kinds.items():
+        if kind in window.KINDS:
+            names = ", ".join(one.flow for one in found[:_MAX_NAMED])
+            left = len(found) - _MAX_NAMED
+            more = f" and {left} more flow{'s' * (left > 1)}" if left > 0 else ""
+            lines.append(f"{names}{more}: {found[0].text}")
+            continue
         lines += [f"{one.flow}: {one.text}" for one in found[:_MAX_NAMED]]
         if len(found) > _MAX_NAMED:
             lines.append(f"{kind}: {len(found) - _MAX_NAMED} more flows")

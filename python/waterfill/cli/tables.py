@@ -290,8 +290,12 @@ def compare(runs: Mapping[str, ComparedRun]) -> list[Table | Text]:
     costs = [(name, cost) for name, run in runs.items() if (cost := hosts.of_run(run))]
     if costs:
         parts += [Text(), printed([_hosts("protocol"), *model.LIMITS], costs, tight=True)]
-    for name, run in runs.items():
-        parts += [Text(f"{name}: {line}", style="yellow") for line in hosts.warnings(run)]
+    warned = {name: hosts.warnings(run) for name, run in runs.items()}
+    of_all = [line for line in warned[next(iter(runs))] if all(line in w for w in warned.values())]
+    parts += [Text(line, style="yellow") for line in of_all]
+    for name, lines in warned.items():
+        own = [f"{name}: {line}" for line in lines if line not in of_all]
+        parts += [Text(line, style="yellow") for line in own]
     moved = [(name, mine) for name, mine in rows if mine.transfers]
     if moved:
         parts += [Text(), printed([model.RUNS[0], *model.MOVED], moved), Text(model.SLOWDOWN)]

@@ -198,7 +198,7 @@ class GroupSummary(Record):
 
 
 class FlowWarning(Record):
-    """A result that shows a fault of a flow's law or host rather than a property of the network."""
+    """A result that shows a fault of a flow's law or host, or a window that is not settled."""
 
     flow: str
     kind: str

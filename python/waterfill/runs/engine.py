@@ -13,10 +13,10 @@ from typing import ClassVar, Generic, TypeVar
 
 from waterfill import _core
 from waterfill.contract.network import Network, ParamValue
-from waterfill.contract.summary import CoreFlow, CoreSummary, StepCheck
+from waterfill.contract.summary import CoreFlow, CoreSummary, FlowWarning, StepCheck
 from waterfill.errors import InputError
 from waterfill.network import maxmin, protocols, resolve
-from waterfill.runs import anomalies, interrupt, laws
+from waterfill.runs import anomalies, interrupt, laws, window
 from waterfill.runs.backend import PLAIN, Backend, RunOptions
 from waterfill.runs.laws import BoundLaw, PythonLaw
 from waterfill.runs.progress import Report, Tick
@@ -167,13 +167,7 @@ class Engine(Backend, Generic[Simulation]):
             interrupted_at_s=interrupted_at_s,
             laws=laws.summaries(job.laws) if job.laws else None,
         )
-        if found := anomalies.warnings_of(
-            job.network,
-            core,
-            shares_bps,
-            lambda: simulation.series("flows"),
-            anomalies.L4S | {name for name, law in job.laws.items() if law.ecn == "l4s"},
-        ):
+        if found := self._warnings(job, simulation, core, shares_bps, interrupted_at_s is None):
             summary.warnings = found
         if step_check is not None:
             summary["check_step"] = step_check
@@ -186,6 +180,26 @@ class Engine(Backend, Generic[Simulation]):
             series=simulation.series,
             arrivals=self.arrivals(simulation),
         )
+
+    def _warnings(
+        self,
+        job: _Job,
+        simulation: Simulation,
+        core: CoreSummary,
+        shares_bps: Sequence[float | None],
+        complete: bool,
+    ) -> list[FlowWarning]:
+        """Return the warnings of a run's flows, those of the window only if the run is complete."""
+
+        def series() -> Columns:
+            return simulation.series("flows")
+
+        l4s = anomalies.L4S | {name for name, law in job.laws.items() if law.ecn == "l4s"}
+        found = anomalies.warnings_of(job.network, core, shares_bps, series, l4s)
+        if complete:
+            explicit = {name for name, info in job.known.items() if info.kind == "explicit"}
+            found += window.warnings_of(job.network, core, explicit, series)
+        return found
 
     def _job(self, scenario: Scenario, options: RunOptions) -> _Job:
         """Resolve a scenario; raise InputError when this engine cannot run the scenario."""
