@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 from rich.text import Text
@@ -22,12 +22,22 @@ from waterfill.papers.claims.verdict import Judged
 _VERDICT_STYLES = {"reproduced": "green", "differs": "red", "cannot be checked": "yellow"}
 
 
-_COLUMNS: Sequence[Column[Judged]] = (
-    Column("claim", lambda claim: claim.statement),
-    Column("paper", lambda claim: TableCell(paper_value(claim), 0.0)),
-    Column("measured", lambda claim: TableCell(measured_value(claim), 0.0)),
-    Column("verdict", lambda claim: _verdict(claim)),
-)
+# What a reader looks for first: a verdict that changed, then what differs.
+_ORDER = ("differs", "cannot be checked", "reproduced")
+
+
+def _columns(marks: Mapping[str, str]) -> Sequence[Column[Judged]]:
+    """Return the columns of claims. `marks` are the marks of the notes by the claims' ids."""
+    return (
+        Column("claim", lambda claim: f"{claim.statement}{marks.get(claim.id, '')}"),
+        Column("paper", lambda claim: TableCell(paper_value(claim), 0.0)),
+        Column("measured", lambda claim: TableCell(measured_value(claim), 0.0)),
+        Column("verdict", lambda claim: _verdict(claim)),
+    )
+
+
+def _place(claim: Judged) -> tuple[bool, int]:
+    return claim.verdict == claim.expect, _ORDER.index(claim.verdict)
 
 
 def _verdict(claim: Judged) -> TableCell:
@@ -38,11 +48,14 @@ def _verdict(claim: Judged) -> TableCell:
 
 
 def claims(title: str, judged: Sequence[Judged]) -> list[Table | Text]:
-    """Return tables of one experiment's claims, with paper values, our values, verdicts and
-    remarks.
+    """Return the table of one experiment's claims, with paper values, our values and verdicts, and
+    the numbered remarks below it. Claims that differ come first.
     """
-    notes = [Text(f"{claim.id}: {text}") for claim in judged if (text := remark(claim))]
+    rows = sorted(judged, key=_place)
+    remarks = {claim.id: text for claim in rows if (text := remark(claim))}
+    marks = {name: f" [{number}]" for number, name in enumerate(remarks, start=1)}
+    notes = [Text(f"{marks[name].strip()} {name}: {text}") for name, text in remarks.items()]
     head = [Text(title, style="bold")]
     if is_short(judged):
         head.append(Text(SHORT_TITLE, style="yellow"))
-    return [*head, printed(_COLUMNS, judged, expand=True), *notes]
+    return [*head, printed(_columns(marks), rows, expand=True), *notes]

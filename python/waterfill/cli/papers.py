@@ -87,13 +87,11 @@ def reproduce(
     flat, base = alone and output is not None, output or Path("out/short" if short else "out")
     folders = {e.path: make_directory(base if flat else base / e.path) for e in chosen}
 
+    drawn: dict[str, list[Path]] = {}
+
     def finished(experiment: Experiment, judged: list[Judged], figures: list[Path]) -> None:
         live.done(experiment.path, [claim.verdict for claim in judged])
-        if not json:
-            show(*claim_tables.claims(f"{experiment.path}: {experiment.title}", judged))
-            for figure in figures:
-                print_text(f"figure: {figure}")
-            print_text("")
+        drawn[experiment.path] = figures
 
     with ExperimentBars(len(chosen)) as live:
         found = run_all(
@@ -109,6 +107,11 @@ def reproduce(
         )
     judged = [claim for e in chosen for claim in found.claims.get(e.path, [])]
     _conclude(judged, json=json and not (found.interrupted and not judged))
+    for e in [] if json else [e for e in chosen if e.path in drawn]:
+        print_text("")
+        show(*claim_tables.claims(f"{e.path}: {e.title}", found.claims[e.path]))
+        for figure in drawn[e.path]:
+            print_text(f"figure: {figure}")
     unwritten = Unwritten()
     if every and not found.interrupted and not found.unwritten:
         _write_pages(base, chosen, unwritten)

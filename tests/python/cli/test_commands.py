@@ -298,7 +298,9 @@ def test_reproduce_prints_values_and_where_the_figure_is(waterfill, papers):
     ran = waterfill("reproduce", "paper/one")
     assert ran.code == 0
     assert "18 ± 0.9 Mbit/s" in ran.out
-    assert "queue: not in the text" in ran.out
+    assert "[1] queue: not in the text" in ran.out
+    assert ran.out.startswith("by sentence: reproduced: 1, differs: 0, cannot be checked: 1\n")
+    assert ran.out.index("wrote down [1]") < ran.out.index("90 % of the link")
     assert "figure: out/paper/one/rates.png" in ran.out
     assert max(map(len, ran.out.splitlines())) <= 80
     assert Path("out/paper/one/flows.parquet").is_file()
