@@ -60,9 +60,11 @@ class ServiceRefusal(ServiceError):
     """Error for a host that lacks a feature that the daemon needs."""
 
 
-def configuration(settings: Settings, cookies: list[int], target: float) -> str:
-    """Return the daemon's configuration, with the law for both hosts and both devices of the
-    router.
+def configuration(
+    settings: Settings, cookies: list[int], target: float, *, routed: bool = True
+) -> str:
+    """Return the daemon's configuration, with the law for both hosts and, if `routed`, both devices
+    of the router.
     """
     tables = [
         f'[pins]\ndirectory = "{settings.pins}"',
@@ -74,6 +76,7 @@ def configuration(settings: Settings, cookies: list[int], target: float) -> str:
         f'[[router]]\ndevice = "{device}"\nrate = "{settings.rate_bps:.0f}bit"\n'
         f"target = {target:g}\nshape = true"
         for device in DEVICES
+        if routed
     ]
     return "\n\n".join(tables) + "\n"
 
@@ -95,6 +98,8 @@ class Service:
         # It blocks a daemon that nobody reads from.
         threading.Thread(target=self._listen, daemon=True).start()
         self._reloads = 0
+        self.routed = True
+        """False while the configuration has no routers."""
         self.refused = 0
         """Number of wrong configuration files that the daemon has refused."""
 
@@ -141,6 +146,13 @@ class Service:
                 raise ServiceError(f"waterfilld reload: {self._last_words()}")
         elif self._process is not None:
             self._process.send_signal(signal.SIGHUP)
+
+    def configure(self, target: float, *, routed: bool) -> None:
+        """Load a configuration with or without routers. Raises ServiceError."""
+        self.routed = routed
+        self._write(configuration(self._settings, self._cookies, target, routed=routed))
+        if self._ask() != 0:
+            raise ServiceError(f"waterfilld reload: {self._last_words()}")
 
     def kill(self) -> None:
         """Kill the daemon with SIGKILL."""

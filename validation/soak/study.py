@@ -1,7 +1,8 @@
 """Soak `waterfilld` for an hour, or for one minute of traffic with `--short`.
 
 Two hosts and a router have namespaces of their own; flows of both directions come and go every
-second; the daemon is reloaded and killed while they run. Nothing is left behind, however the run
+second; the daemon is reloaded and killed while they run. With `--events` a delay line is on the
+path, and twelve events happen in turn (`disturbances`). Nothing is left behind, however the run
 ends.
 """
 
@@ -11,10 +12,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from validation import study
-from validation.soak import network, objects, verdict
+from validation.soak import disturbances, network, objects, verdict
+from validation.soak.disturbances import Disturber
 from validation.soak.service import Service, ServiceError, ServiceRefusal, Settings
 from validation.soak.traffic import Load, Totals, Worker
 from validation.soak.verdict import Event, SoakRun
@@ -28,6 +31,8 @@ TARGETS = (0.9, 0.85)
 _FREE_S = 30.0
 _EFFECT_S = 20.0
 _PROGRESS_S = 60.0
+# Kind of an event that ends another one.
+_END = "end"
 
 
 @dataclass(frozen=True)
@@ -46,11 +51,19 @@ class Course:
     link.
     """
     least_rate_bps: float | None = None
+    disturb_s: float | None = None
+    """Interval of the events of `disturbances`, or None without them."""
 
 
 HOUR = Course(3600, 60, 300, 5, least_rate_bps=200e6)
 # Shorter flows, so that the last ones end soon on a busy host.
 SHORT = Course(60, 10, 25, 1, long_bytes=(1_000_000, 6_000_000), deadline_s=240)
+
+
+# With events: flows that live through one and return from it.
+_LONG_BYTES = (5_000_000, 60_000_000)
+_DISTURBED_DEADLINE_S = 600.0
+_SHORT_EVERY_S = 31.0
 
 
 def planned(course: Course) -> list[tuple[float, str]]:
@@ -78,12 +91,19 @@ class Soak:
         folder.mkdir()
         isolate.mount("bpf", str(folder), "bpf")
         show_every_warning()
-        self._network = network.build()
+        disturbed = course.disturb_s is not None
+        self._network = network.build(wires=disturbed)
         program = daemon.binary()
         assert program is not None
         settings = Settings(
             program, law, Path(isolate.SCRATCH), folder / "waterfill", course.rate_bps
         )
+        self._line = None
+        if course.disturb_s is not None:
+            changes = disturbances.delays(
+                disturbances.planned(course.seconds, course.disturb_s), course.rate_bps
+            )
+            self._line = network.delay_line(self._network, changes)
         self._log = settings.log
         self._service = Service(settings, self._network)
         self._folder = settings.pins
@@ -108,14 +128,16 @@ class Soak:
         ]
         run = SoakRun([], before, before, [], [], course.seconds,
                   floors=course.reload_s > course.deadline_s / 4)  # fmt: skip
+        turns = self._turns(workers)
         for worker in workers:
             worker.ask("start")
         start_s = time.monotonic()
+        if self._line is not None:
+            self._line.start(time.time_ns())
         first = self._watch.take()
-        self._course_of_events(run, start_s)
+        self._course_of_events(run, start_s, turns)
         last = self._watch.take()
-        span_s = last.time_s - first.time_s
-        run.rates_bps = {d: 8 * (last.bytes[d] - n) / span_s for d, n in first.bytes.items()}
+        run.rates_bps = verdict.rates_bps([first, *run.samples, last])
         run.totals = self._drain(workers)
         # Only what the last connections held goes now.
         _until(lambda: self._resting(before), _FREE_S)
@@ -135,14 +157,34 @@ class Soak:
             with host.entered():
                 network.setting("ipv4/tcp_congestion_control", law)
 
-    def _course_of_events(self, run: SoakRun, start_s: float) -> None:
-        course, events = self._course, planned(self._course)
+    def _turns(self, workers: Sequence[Worker]) -> list[tuple[float, str, Callable[[], None]]]:
+        """Return the time, the kind and the function of each event, in order."""
+        actions = {"kill": self._kill, "reload": self._reload}
+        turns = [(at_s, kind, actions[kind]) for at_s, kind in planned(self._course)]
+        every_s = self._course.disturb_s
+        if every_s is None:
+            return turns
+        others = disturbances.planned(self._course.seconds, every_s)
+        disturber = Disturber(self._network, self._service, workers, self._route)
+        for at_s, one in others:
+            turns.append((at_s, one.name, partial(disturber.begin, one)))
+            turns.append((at_s + one.seconds, _END, partial(disturber.end, one)))
+        return sorted(turns, key=lambda turn: turn[0])
+
+    def _route(self, routed: bool) -> None:
+        self._watch.routers += 1
+        self._service.configure(self._target(), routed=routed)
+
+    def _course_of_events(
+        self, run: SoakRun, start_s: float, events: list[tuple[float, str, Callable[[], None]]]
+    ) -> None:
+        course = self._course
         sample_s = shown_s = 0.0
         while (now_s := time.monotonic() - start_s) < course.seconds:
             if events and now_s >= events[0][0]:
                 run.unexpected_ends += self._service.ended()
-                _, kind = events.pop(0)
-                run.events.append(self._event(kind))
+                _, kind, act = events.pop(0)
+                run.events.append(self._event(kind, act))
             elif now_s >= sample_s:
                 sample_s = max(sample_s + course.sample_s, now_s)
                 self._kernel.read()
@@ -153,18 +195,15 @@ class Soak:
                     shown_s += _PROGRESS_S
                     _progress(sample)
             else:
-                due_s = min([sample_s, course.seconds, *(at_s for at_s, _ in events[:1])])
+                due_s = min([sample_s, course.seconds, *(at_s for at_s, *_ in events[:1])])
                 time.sleep(max(0.01, due_s - now_s))
 
-    def _event(self, kind: str) -> Event:
+    def _event(self, kind: str, act: Callable[[], None]) -> Event:
         start_s = time.monotonic()
         event = Event(kind, self._watch.take().time_s, 0.0)
         try:
-            if kind == "kill":
-                self._kill()
-            else:
-                self._reload()
-        except ServiceError as error:
+            act()
+        except (ServiceError, RuntimeError) as error:
             event.error = str(error)
             if not self._service.pids:
                 self._service.start(self._target())
@@ -273,6 +312,10 @@ def course_of(options: study.Options) -> Course:
         slower = max(1.0, course.rate_bps / rate_bps)
         course = replace(course, rate_bps=rate_bps, least_rate_bps=rate_bps / 1.5,
                          deadline_s=course.deadline_s * slower)  # fmt: skip
+    if options.events:
+        every_s = _SHORT_EVERY_S if options.short else disturbances.EVERY_S
+        course = replace(course, long_bytes=_LONG_BYTES, deadline_s=_DISTURBED_DEADLINE_S,
+                         disturb_s=every_s)  # fmt: skip
     return course
 
 
@@ -292,6 +335,7 @@ STUDY: study.Study[None, None] = study.Study(
     needs=(study.on_linux(iperf=False, held=False), study.DAEMON),
     options=(
         study.Option("--short", False, "one minute of traffic instead of an hour"),
+        study.Option("--events", False, "twelve events of links, routers and hosts in turn"),
         study.Option("--seconds", None, "length of the traffic (s)", type=float),
         study.Option(
             "--rate", None, "rate of the links (Mbit/s); two thirds must pass", type=float

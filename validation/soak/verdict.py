@@ -26,7 +26,7 @@ class Event:
     """A reload or kill of the daemon, with its time, duration and any error."""
 
     kind: str
-    """Kind of the event: "reload" or "kill"."""
+    """Kind of the event: "reload", "kill", the name of a disturbance, or "end"."""
     time_s: float
     took_s: float
     error: str | None = None
@@ -189,8 +189,21 @@ def _monotone(run: SoakRun) -> bool:
     return all(
         later.packets.get(device, -1) >= count
         for earlier, later in pairwise(samples)
+        if earlier.routers == later.routers
         for device, count in earlier.packets.items()
     )
+
+
+def rates_bps(samples: Sequence[Sample]) -> dict[str, float]:
+    """Return the mean load (bit/s) of each router device, whose counters may have begun anew."""
+    carried: dict[str, int] = {}
+    for earlier, later in pairwise(samples):
+        same = earlier.routers == later.routers
+        for device, count in later.bytes.items():
+            before = earlier.bytes.get(device, 0) if same else 0
+            carried[device] = carried.get(device, 0) + count - before
+    span_s = samples[-1].time_s - samples[0].time_s
+    return {device: 8 * count / span_s for device, count in carried.items()}
 
 
 def _leaks(run: SoakRun) -> list[Criterion]:
@@ -258,6 +271,29 @@ def table(criteria: Sequence[Criterion]) -> str:
     )  # fmt: skip
 
 
+def away(sample: Sample) -> float:
+    """Return the share of the ends of connections that have fallen back."""
+    return sample.modes.get("fallen back", 0) / max(1, sum(sample.modes.values()))
+
+
+def disturbed(run: SoakRun) -> list[str]:
+    """Return a line for each kind of disturbance, with the shares of ends that had fallen back
+    from its begin to the next one, and just before that one.
+    """
+    starts = [one for one in run.events if one.kind not in ("reload", "kill", "end")]
+    found: dict[str, list[tuple[float, float]]] = {}
+    for number, one in enumerate(starts):
+        end_s = starts[number + 1].time_s if number + 1 < len(starts) else run.after.time_s
+        shares = [away(s) for s in run.samples if one.time_s <= s.time_s < end_s]
+        if shares:
+            found.setdefault(one.kind, []).append((max(shares), shares[-1]))
+    return [
+        f"{kind}: {len(rows)} times, fallen back at most {max(most for most, _ in rows):.0%}, "
+        f"before the next event {max(last for _, last in rows):.0%}"
+        for kind, rows in found.items()
+    ]
+
+
 def summary(run: SoakRun) -> str:
     """Return notable observations that have no limit, one per line."""
     fallbacks = {k: n for k, n in run.after.counters.get("fallbacks", {}).items() if n}
@@ -265,11 +301,14 @@ def summary(run: SoakRun) -> str:
     longest = max(one.longest_s for one in run.totals)
     quiet = sum(one.quiet_seconds for one in run.totals)
     delivered = sum(one.delivered_bytes for one in run.totals)
+    returns = {k: n for k, n in run.after.counters.get("returns", {}).items() if n}
     lines = [
         f"{run.seconds:.0f} s, {delivered / 1e9:.2f} GB delivered, longest flow {longest:.1f} s, "
         f"seconds in which no flow of a host ended: {quiet} of {2 * run.seconds:.0f}",
         f"{started} ends of connections ran the law; fallen back: "
         + (", ".join(f"{n} {why}" for why, n in fallbacks.items()) or "none"),
+        "returned: " + (", ".join(f"{n} {why}" for why, n in returns.items()) or "none"),
+        *disturbed(run),
     ]
     pauses = [text for one in run.totals for text in one.quiet]
     lines.append(f"sockets without a byte for {QUIET_S:.0f} s: {len(pauses)}")

@@ -54,6 +54,8 @@ class Sample:
     targets: dict[str, float] = field(default_factory=dict)
     modes: dict[str, int] = field(default_factory=dict)
     counters: Document = field(default_factory=dict)
+    routers: int = 0
+    """How often the routers had been taken away or brought back. Their counters then begin anew."""
 
 
 class Watch:
@@ -68,7 +70,7 @@ class Watch:
         self._service, self._network = service, network
         self._law, self._folder, self._memory = law, folder, memory
         self._start_s = time.monotonic()
-        self.life = 0
+        self.life = self.routers = 0
         self.seen: set[objects.Id] = set()
         """BPF objects seen during the run so far."""
 
@@ -95,7 +97,7 @@ class Watch:
             marked={device: link["marked"] for device, link in links.items()},
             targets={device: link["target"] for device, link in links.items()},
             modes=dict(Counter(flow["mode"] for flow in status["flows"])),
-            counters=status.get("counters") or {},
+            counters=status.get("counters") or {}, routers=self.routers,
         )  # fmt: skip
 
 

@@ -202,9 +202,9 @@ class Topology:
             ip = self._ip[port.namespace]
             (index,) = ip.link_lookup(ifname=port.name)
             self._index[port.namespace, port.name] = index
-            with self.spaces[port.namespace].entered():
-                for set_, _ in OFFLOADS.values() if not self.plan.offloads else ():
-                    _ethtool(port.name, set_, 0)
+            if not self.plan.offloads:
+                with self.spaces[port.namespace].entered():
+                    disable_offloads(port.name)
             ip.link("set", index=index, state="up", **single)
 
     def _host(self, stream: Stream, number: int, address: str) -> None:
@@ -240,6 +240,12 @@ class Topology:
             "add", dst=f"{destination}/{self.plan.address_bits}", gateway=gateway, oif=index,
             flags=_ONLINK, family=self.family, **more,
         )  # fmt: skip
+
+
+def disable_offloads(interface: str) -> None:
+    """Turn off every offload of `OFFLOADS` for an interface of the calling thread's namespace."""
+    for set_, _ in OFFLOADS.values():
+        _ethtool(interface, set_, 0)
 
 
 def host_settings(stream: Stream) -> None:

@@ -141,3 +141,34 @@ def test_the_daemons_log_is_calm_up_to_info():
         "2026-11-22T16:15:30Z  WARN x",
         "thread panicked",
     ]
+
+
+def test_counters_begin_anew_with_routers_that_were_away():
+    def at(time_s, routers, count):
+        known = {} if count is None else {"ra": count}
+        return sample(time_s, routers=routers, packets=known, bytes=known)
+
+    samples = [at(0.0, 0, 100), at(1.0, 0, 300), at(2.0, 1, None), at(3.0, 2, 50), at(4.0, 4, 10),
+               at(5.0, 4, 90)]  # fmt: skip
+    assert verdict.rates_bps(samples) == {"ra": 8 * (200 + 50 + 10 + 80) / 5}
+    one = run(before=samples[0], samples=samples[1:-1], after=samples[-1])
+    assert all(c.ok for c in verdict.judge(one, None) if "never went back" in c.name)
+    back = [*samples[1:-1], replace(samples[-1], packets={"ra": 9})]
+    one = run(before=samples[0], samples=back, after=samples[-1])
+    assert not all(c.ok for c in verdict.judge(one, None) if "never went back" in c.name)
+
+
+def test_a_line_says_who_had_fallen_back_after_each_kind_of_event():
+    def modes(at_s):
+        return {"priced": 4} if at_s < 20 or at_s >= 30 else {"priced": 3, "fallen back": 1}
+
+    events = [Event("reload", 5.0, 0.1), Event("link down for 2 s", 20.0, 0.1),
+              Event("end", 22.0, 0.1), Event("router restarts", 60.0, 0.1)]  # fmt: skip
+    one = run(events=events, samples=[sample(float(t), modes=modes(t)) for t in range(1, 100)])
+    assert verdict.disturbed(one) == [
+        "link down for 2 s: 1 times, fallen back at most 25%, before the next event 0%",
+        "router restarts: 1 times, fallen back at most 0%, before the next event 0%",
+    ]
+    counters = sample().counters | {"returns": {"no echo arrives": 3, "other": 0}}
+    text = verdict.summary(replace(one, after=sample(200.0, counters=counters)))
+    assert "returned: 3 no echo arrives\n" in text
