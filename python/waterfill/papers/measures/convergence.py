@@ -34,6 +34,40 @@ def efficiency_excess(
     return time_s - lower_s if side == "lower" else upper_s - time_s
 
 
+def efficiency_growth(*, x_0: float, theta: float, ratio: float) -> float:
+    """Return how eq. 6's time t(P) to θ-efficiency grows with P = C/(N·x₀): (t(P⁴) − t(P²)) ÷
+    (t(P²) − t(P)), which is 2 if t grows with ln P and 1 if with ln ln P.
+    """
+    from waterfill.theory import aecp
+
+    gains = aecp.tuned(2.0)
+    times = [
+        aecp.efficiency_time_s(gains, aecp.Link(x_0 * ratio**power, 1.0, x_0, x_0), theta)
+        for power in (1, 2, 4)
+    ]
+    return (times[2] - times[1]) / (times[1] - times[0])
+
+
+def fairness_growth(*, epsilon: float, ratio: float) -> float:
+    """Return the same growth of eq. 30's time to ε-fairness."""
+    from waterfill.theory import aecp
+
+    gains = aecp.tuned(2.0)
+    times = [aecp.fairness_time_integrated_s(gains, ratio**power, epsilon) for power in (1, 2, 4)]
+    return (times[2] - times[1]) / (times[1] - times[0])
+
+
+def sigmoid_turn(*, x_0: float, ratio: float) -> float:
+    """`[aecp-2010:fig1]` Return the share of its limit at which a rate of eq. 6 grows fastest, from
+    x₀ to C = `ratio`·x₀ without a queue.
+    """
+    from waterfill.theory import aecp
+
+    link = aecp.Link(x_0 * ratio, 1.0, x_0, x_0)
+    time_s, filled, _, _ = aecp.trajectory(aecp.tuned(2.0), link, 60.0, 0.999)
+    return float(filled[np.gradient(filled, time_s).argmax()])
+
+
 def fairness_excess(*, ratio: float, epsilon: float, form: Literal["printed", "follows"]) -> float:
     """Return a closed form of Theorem 3's time minus the time of the integrated eq. 30 (s)."""
     from waterfill.theory import aecp

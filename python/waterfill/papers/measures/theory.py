@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from waterfill.theory import certificate, encoding, maxnet, rcp, tuning
 from waterfill.theory.maxnet import Average, Construction, Gains
+
+Words: TypeAlias = NDArray[np.int64]
 
 # --- maxnet-2007 §VIII: stability ---------------------------------------------------------------
 
@@ -227,3 +233,38 @@ def exponential_table_error(
     """
     step = math.log(x_max_bps / x_min_bps) / entries
     return step**2 / 8 if interpolated else math.expm1(step / 2)
+
+
+def checksum_errors(*, packets: int) -> float:
+    """`[tcp-maxnet-2006:4.2]` Return the share of random packets that a receiver rejects after a
+    router has changed their price and updated the checksum by c' = ~(~c + ~p + p').
+
+    A price is 24 bits: the second half of one 16-bit word and all of the next. Sums are of one's
+    complement.
+    """
+    draw = np.random.default_rng(1)
+    words = draw.integers(0, 2**16, (packets, 20), dtype=np.int64)
+    old, new = (draw.integers(0, 2**24, packets, dtype=np.int64) for _ in range(2))
+    words[:, 18] = words[:, 18] & 0xFF00 | old >> 16
+    words[:, 19] = old & 0xFFFF
+    checksum = 0xFFFF - _ones_sum(words.sum(axis=1))
+    change = sum(0xFFFF - part(old) + part(new) for part in (_high, _low))
+    updated = 0xFFFF - _ones_sum(0xFFFF - checksum + change)
+    words[:, 18] = words[:, 18] & 0xFF00 | new >> 16
+    words[:, 19] = new & 0xFFFF
+    return float(np.mean(_ones_sum(words.sum(axis=1) + updated) != 0xFFFF))
+
+
+def _high(price: Words) -> Words:
+    return price >> 16
+
+
+def _low(price: Words) -> Words:
+    return price & 0xFFFF
+
+
+def _ones_sum(total: Words) -> Words:
+    """Fold carries of a sum of 16-bit words back in, as one's complement does."""
+    for _ in range(2):
+        total = (total & 0xFFFF) + (total >> 16)
+    return total

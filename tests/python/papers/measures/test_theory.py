@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from waterfill.papers.measures import theory
+from waterfill.papers.measures import convergence, theory
 
 
 @pytest.mark.parametrize(("flows", "bound"), [(1, 0.8), (2, 0.35), (9, 0.0), (20, 0.0)])
@@ -105,3 +105,19 @@ def test_rcp_and_the_price_law_differ_by_the_step_only():
     one, tenth = (theory.rcp_price_distance(alpha=0.4, tau_s=0.1, dt_s=dt) for dt in (1e-3, 1e-4))
     assert one == pytest.approx(10 * tenth, rel=0.01)
     assert one < 1e-3
+
+
+def test_growth_of_aecps_times():
+    # ln P doubles where P is squared, ln ln P gains ln 2.
+    assert convergence.efficiency_growth(x_0=10.0, theta=0.9, ratio=100.0) == pytest.approx(
+        2, rel=1e-3
+    )
+    assert convergence.fairness_growth(epsilon=0.9, ratio=100.0) == pytest.approx(1, rel=1e-6)
+    assert 0.37 < convergence.sigmoid_turn(x_0=10.0, ratio=6250.0) < 0.9
+
+
+def test_the_incremental_checksum(monkeypatch):
+    assert theory.checksum_errors(packets=2000) == 0
+    # Half of the price left out.
+    monkeypatch.setattr(theory, "_high", lambda price: 0 * price)
+    assert theory.checksum_errors(packets=2000) > 0.9
