@@ -300,7 +300,7 @@ def test_signals_are_columns_of_the_series(file, tmp_path):
 def test_a_signal_is_drawn_with_its_unit(file):
     drawn = RunCharts(scenario().run(laws=law_files.read(file)), PRINT).signals()
     (chart,) = (chart for chart in drawn if chart.key == "flows-ours-2-acks")
-    assert chart.y_label == "ours-2_acks (packets)"
+    assert chart.y_label == "ours-2 acks (packets)"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +19,7 @@ from waterfill.runs.files import write_atomically
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from waterfill.analysis.drawing import Drawing, Legend
+    from waterfill.analysis.drawing import Drawing, Legend, Sheet
 
 # The formats that `save` writes, and the sizes (inches) that `sized` accepts.
 FORMATS = ("png", "svg", "pdf")
@@ -26,7 +27,7 @@ _SIZES = (1.0, 40.0)
 # Sizes in an error message are multiples of this (inches).
 _STEP = 0.5
 # A figure that cannot be read at its own height grows by this factor, up to so many times.
-_GROWTH, _MAX_GROWTHS = 1.25, 6
+_GROWTH, _MAX_GROWTHS = 1.2, 5
 
 
 def figure(
@@ -73,19 +74,23 @@ def styled(figure: Drawing, look: Look, size: str | None = None) -> Drawing:
     return made
 
 
-def _readable(sheet: Any, look: Look) -> Drawing:
-    """Return a figure at its own size, or higher if that is needed to read it."""
+def _readable(sheet: Sheet, look: Look) -> Drawing:
+    """Return a figure at its own size, or higher or with fewer columns if it cannot be read."""
     from waterfill.analysis import legible
     from waterfill.analysis.drawing import Drawing
 
-    width, height = sheet.natural(look)
-    first = made = Drawing(sheet, look, (width, height))
-    for _ in range(_MAX_GROWTHS):
-        if not legible.problems(made):
-            return made
-        height *= _GROWTH
-        made = Drawing(sheet, look, (width, height))
-    return first if legible.problems(made) else made
+    first = None
+    for columns in range(sheet.across(look, sheet.natural(look)[0]), 0, -1):
+        narrower = replace(sheet, columns=columns, may_spread=False)
+        width, height = narrower.natural(look)
+        for _ in range(_MAX_GROWTHS):
+            made = Drawing(narrower, look, (width, height))
+            if not legible.problems(made):
+                return made
+            first = first or made
+            height *= _GROWTH
+    assert first is not None
+    return first
 
 
 def _size(text: str) -> tuple[float, float]:

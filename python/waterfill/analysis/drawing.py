@@ -26,7 +26,7 @@ _PANEL, _LEFT = 7.5, 6.0
 # Heights in sizes of text: of a panel, as a share of its width and at least and at most.
 _RATIO, _LOW, _HIGH = 0.62, 7.5, 15.0
 # Least height of a panel in a stack, and of what is around a row of panels.
-_LEAST, _AROUND = 4.5, 3.2
+_LEAST, _AROUND = 6.0, 3.2
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class Sheet:
     `stack` charts form a block, one above the other; blocks fill up to `columns` columns, row by
     row. `share` gives all charts one x axis, and with "both" those with the same `y_label` one y
     axis. `heights` are relative: of a block's charts, or of all charts in one column. `size`
-    (inches) is that of the style for screens. `caption` follows how values were combined.
+    (inches) is that of the style for screens. `caption` follows how values were combined. If
+    they `may_spread`, some styles have more columns.
     """
 
     charts: Sequence[Chart]
@@ -48,6 +49,7 @@ class Sheet:
     legend: Legend = "right"
     share: Literal["", "x", "both"] = "x"
     heights: Sequence[float] = ()
+    may_spread: bool = True
 
     @property
     def blocks(self) -> int:
@@ -77,9 +79,9 @@ class Sheet:
     def across(self, look: Look, width: float) -> int:
         """Return the number of columns in a figure of this width (inches)."""
         blocks, wanted = self.blocks, self.columns
-        if look.spread and self.columns == 1 and blocks > 2:
+        if self.may_spread and look.spread and self.columns == 1 and blocks > 2:
             wanted = 2
-        elif look.height is not None and self.stack > 1:
+        elif self.may_spread and look.height is not None and self.stack > 1:
             wanted = max(wanted, -(-blocks // 2))  # a slide has two rows
         most = int((width / look.em - _LEFT) / _PANEL)
         return max(1, min(wanted, blocks, most))
@@ -92,17 +94,35 @@ class Sheet:
             given = [1.0] * self.stack
         return [given[row % len(given)] / given[0] for row in range(rows)]
 
+    def _legends(self, width: float) -> float:
+        """Return about the height of the legends, all in sizes of text."""
+        of_chart = [
+            dict.fromkeys([line.name for line in chart.lines if line.role != "share"]
+                          + [band.name for band in chart.bands])
+            for chart in self.charts
+        ]  # fmt: skip
+        if self.legend == "below":
+            of_chart = [{name: None for names in of_chart for name in names}]
+        rows = 0
+        for names in map(list, of_chart):
+            if len(names) > 1:
+                entry = 0.6 * max(map(len, names)) + 3.7
+                rows += math.ceil((len(names) + 1) / max(1, int((width - 1) / entry)))
+        return legends.ENTRY * rows
+
     def natural(self, look: Look) -> tuple[float, float]:
         """Return the width and height (inches) of the figure in a style."""
         if look.width is None:
             return self.size
+        if look.height is not None:
+            return look.width, look.height
         columns = self.across(look, look.width)
         panel = (look.width / look.em - _LEFT) / columns
         high = min(_HIGH, max(_LOW, _RATIO * panel))
         rows = self.parts(columns)
         inches = look.em * sum(max(_LEAST, high * part) for part in rows)
-        inches += look.em * (_AROUND * len(rows) / self.stack + 3.0)
-        return look.width, max(inches, look.height or 0.0)
+        around = _AROUND * len(rows) / self.stack + 3.0 + self._legends(look.width / look.em)
+        return look.width, inches + look.em * around
 
 
 class Drawing(Figure):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Widths in sizes of text: a handle, the pad behind it, the space between columns.
 _HANDLE, _PAD, _SPACE = 1.9, 0.5, 1.3
 # Height of an entry and of a label on a line in sizes of text.
-_ENTRY = 1.4
+ENTRY = 1.4
 # Legends and labels take up to so much of a figure's width.
 _MAX_SIDE = 0.34
 _MAX_LABELS = 8
@@ -85,7 +85,7 @@ def of_panels(drawing: Drawing, where: Legend) -> None:
 def _look() -> dict[str, Any]:
     return {
         "frameon": False, "handlelength": _HANDLE, "handletextpad": _PAD, "columnspacing": _SPACE,
-        "labelspacing": _ENTRY - 1.15, "borderaxespad": 0.0, "borderpad": 0.0,
+        "labelspacing": ENTRY - 1.15, "borderaxespad": 0.0, "borderpad": 0.0,
     }  # fmt: skip
 
 
@@ -145,7 +145,7 @@ def _right(drawing: Drawing, axis: Any, entries: Entries) -> bool:
     em = drawing.look.em
     longest = max(width_of(drawing, name) for name in entries.names)
     side = longest + (_HANDLE + _PAD + 1.0) * em
-    rows = int(axis.bbox.height / drawing.dpi / (_ENTRY * em))
+    rows = int(axis.bbox.height / drawing.dpi / (ENTRY * em))
     if side > _MAX_SIDE * drawing.get_figwidth() or rows < len(entries.names):
         return False
     axis.legend(*entries, loc="upper left", bbox_to_anchor=(1.01, 1.0), **_look())
@@ -162,7 +162,7 @@ def _above(drawing: Drawing, axis: Any, entries: Entries) -> None:
         bbox_to_anchor=(0.0, 1.0 + space / (axis.bbox.height / drawing.dpi)), **_look(),
     )  # fmt: skip
     if title := axis.get_title(loc="left"):
-        pad = (rows * _ENTRY + 0.7) * drawing.look.font_pt
+        pad = (rows * ENTRY + 0.7) * drawing.look.font_pt
         axis.set_title(title, loc="left", pad=pad, parse_math=False)
 
 
@@ -179,7 +179,7 @@ def _on_lines(drawing: Drawing, axis: Any, entries: Entries) -> bool:
     wanted = np.array([end for end in ends if end is not None]) * height
     order = np.argsort(wanted, kind="stable")
     placed = _spread(wanted[order], height)
-    if placed is None or np.abs(placed - wanted[order]).max() > _ENTRY:
+    if placed is None or np.abs(placed - wanted[order]).max() > ENTRY:
         return False
     for place, y in zip(order, placed, strict=True):
         handle, name = pairs[place]
@@ -206,17 +206,17 @@ def _end(axis: Any, handle: Any) -> float | None:
 
 
 def _spread(wanted: Any, height: float) -> Any:
-    """Return places at least `_ENTRY` apart, nearest to the ascending wanted ones, or None."""
-    if len(wanted) * _ENTRY > height + 1:
+    """Return places at least `ENTRY` apart, nearest to the ascending wanted ones, or None."""
+    if len(wanted) * ENTRY > height + 1:
         return None
     groups: list[list[float]] = []  # of neighbours that touch; pooled while they would overlap
-    for place in wanted - _ENTRY * np.arange(len(wanted)):
+    for place in wanted - ENTRY * np.arange(len(wanted)):
         groups.append([float(place)])
         while len(groups) > 1 and np.mean(groups[-2]) > np.mean(groups[-1]):
             last = groups.pop()
             groups[-1] += last
     pooled = [float(np.mean(group)) for group in groups for _ in group]
-    return np.array(pooled) + _ENTRY * np.arange(len(wanted))
+    return np.array(pooled) + ENTRY * np.arange(len(wanted))
 
 
 def _colour(handle: Any) -> Any:

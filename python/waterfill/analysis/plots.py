@@ -121,5 +121,24 @@ def slowdowns(tables: Mapping[str, pa.Table]) -> Drawing:
     equally many flows. Unfinished flows have no slowdown: a distribution ends below 1 by them.
     """
     panels = [*run_charts.distributions(tables)[-1:], run_charts.slowdowns_by_size(tables)]
-    panels = [replace(chart, title="") for chart in panels]
-    return draw.figure(panels, columns=len(panels), size=(10.0, 4.6), share="", legend="below")
+    numbers = " and ".join(f"{table.num_rows:,} of {name}" for name, table in tables.items())
+    caption = (
+        "slowdown: completion time ÷ ideal time; by size: median, and 99th percentile (markers); "
+        f"flows: {numbers}"
+    )
+    return draw.figure(
+        [_of_names(chart, tables) for chart in panels], columns=len(panels), size=(10.0, 4.8),
+        share="", legend="below", caption=caption,
+    )  # fmt: skip
+
+
+def _of_names(chart: Chart, tables: Mapping[str, pa.Table]) -> Chart:
+    """Return a chart of transfers with one legend entry per table and short labels."""
+    counted = {f"{name} ({table.num_rows} flows)": name for name, table in tables.items()}
+    lines = [
+        replace(line, name="" if line.role == "marked" else counted.get(line.name, line.name))
+        for line in chart.lines
+    ]
+    x_label = "slowdown" if chart.x_label.startswith("slowdown") else chart.x_label
+    y_label = "slowdown" if chart.y_label.startswith("slowdown") else chart.y_label
+    return replace(chart, title="", lines=lines, x_label=x_label, y_label=y_label)

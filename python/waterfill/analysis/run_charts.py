@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -74,6 +74,7 @@ class RunCharts:
     prefix: str = ""
     average_s: float | None = None
     max_picked_numbers: int = 0
+    _colours: dict[int, int] = field(default_factory=dict, init=False)
 
     @cached_property
     def grid(self) -> Grid:
@@ -142,7 +143,7 @@ class RunCharts:
         rows = [self.links.names.index(link) for link in links] or self._busiest(peaks)
         means = self.links.means("queue_bytes") if self.medium.means else peaks
         lines: list[Line] = []
-        for colour, row in enumerate(rows):
+        for row, colour in zip(rows, self._colours_of(rows), strict=True):
             name = self.links.names[row]
             if not self.medium.means:
                 lines.append(Line(name, peaks[row] / unit, colour))
@@ -216,8 +217,8 @@ class RunCharts:
         rows = self._most_used(there)
         low, high = binned.lows(column) / unit, binned.peaks(column) / unit
         lines = [
-            Line(binned.names[row], means[row] / unit, i, low=low[row], high=high[row])
-            for i, row in enumerate(rows)
+            Line(binned.names[row], means[row] / unit, colour, low=low[row], high=high[row])
+            for row, colour in zip(rows, self._colours_of(rows), strict=True)
         ]
         fewer = len(there) > len(rows)
         left_out = f", of the {len(rows)} busiest of {len(there)} link directions" if fewer else ""
@@ -240,7 +241,8 @@ class RunCharts:
         """Return the chart of the utilization of the busiest links."""
         values = 100 * self.links.means("utilization")
         rows = self._busiest(values)
-        lines = [Line(self.links.names[row], values[row], i) for i, row in enumerate(rows)]
+        pairs = zip(rows, self._colours_of(rows), strict=True)
+        lines = [Line(self.links.names[row], values[row], colour) for row, colour in pairs]
         return self._over_time(
             "utilization", "Utilization of the links", "utilization (%)", lines,
             method=self._means, more=self._left_out(rows),
@@ -254,7 +256,8 @@ class RunCharts:
             return None
         kept = sorted(rows, key=lambda row: -dropped[row].sum())[: self._max_links]
         rows = [row for row in rows if row in kept]
-        lines = [Line(self.links.names[row], dropped[row], i) for i, row in enumerate(rows)]
+        pairs = zip(rows, self._colours_of(rows), strict=True)
+        lines = [Line(self.links.names[row], dropped[row], colour) for row, colour in pairs]
         return self._over_time(
             "drops", "Drops and losses", "packets", lines, method=f"packets in each {self._span}",
             more=f", dropped by queues or lost on the link{self._left_out(rows)}",
@@ -374,6 +377,16 @@ class RunCharts:
         low[there], high[there] = np.nanmin(found[:, there], 0), np.nanmax(found[:, there], 0)
         median[there] = np.nanmedian(found[:, there], 0)
         return Line("max-min shares", median, role="share", low=low, high=high)
+
+    def _colours_of(self, links: Sequence[int]) -> list[int]:
+        """Return the links' colours: different ones, and the same in all charts if possible."""
+        found: list[int] = []
+        for link in links:
+            place = self._colours.setdefault(link, len(self._colours))
+            while place % (2 * charts.COLOURS) in found:
+                place += 1
+            found.append(place % (2 * charts.COLOURS))
+        return found
 
     def _busiest(self, values: Matrix) -> list[int]:
         """Return the indexes of the links with the largest values, in order, without nearly idle

@@ -112,7 +112,7 @@ def test_an_older_run_is_plotted_and_reported_with_one_hint(older):
         found.append([str(one.message) for one in heard])
     assert all(re.fullmatch(HINT, message) for messages in found for message in messages)
     assert list(map(len, found)) == [1, 1]
-    assert "maxnet_price" in (older / "report.html").read_text()
+    assert "maxnet price" in (older / "report.html").read_text()
 
 
 def test_a_former_name_that_a_user_types_is_mapped(run):
