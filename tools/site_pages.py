@@ -25,7 +25,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from tools import release, site_widgets
+from tools import release, site_playground, site_widgets
 from waterfill.errors import RunError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -405,6 +405,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """
     if page.file.generated_by is None:
         markdown = relink(markdown, f"docs/{page.file.src_uri}")
+    if site_playground.COMMENT in markdown:
+        page.meta["hide"] = ["navigation", "toc"]  # three columns of charts need the width
     return reindent(markdown)
 
 
@@ -419,6 +421,6 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
         raise PluginError(f"{page.file.src_uri}: the page lacks the theme's script")
     whole = named[: bundle.start()] + _WITHOUT_SEARCH + named[bundle.start() :]
     try:
-        return site_widgets.insert(whole, page.url)
+        return site_widgets.insert(site_playground.insert(whole), page.url)
     except site_widgets.WidgetError as error:
         raise PluginError(f"{page.file.src_uri}: {error}") from None

@@ -34,7 +34,7 @@ from waterfill.scenario.units import RATE, TIME
 from waterfill.studio import chart, controls, shipped
 from waterfill.studio.controls import Slider, Step
 
-SCRIPTS = ("network", "charts", "draw", "widget")
+SCRIPTS = ("network", "charts", "draw", "widget", "playground")
 """The scripts of a page with a widget, in the order in which they load."""
 
 FOLDER = "assets/widget"
@@ -189,7 +189,7 @@ def document(widget: Widget) -> dict[str, Any]:
         },
         "laws": {law: {"flows": _differences(first, one)} for law, one in networks.items()},
         "targets": {name: protocols.targets(first.params)[name] for name in sorted(used)},
-        "signals": {c: {"law": s.law, "unit": s.unit} for c, s in signals if s.law in used},
+        "signals": {column: one._asdict() for column, one in signals if one.law in used},
         "sliders": [_slider(widget, scenario, key) for key in widget.sliders],
         "charts": list(widget.charts),
     }
@@ -327,7 +327,7 @@ def insert(page: str, path: str) -> str:
     if law is not None and law["law"] in protocols.load():
         page = page.replace("<h2", f"<!-- widget: law-{law['law']} --><h2", 1)
     found = _COMMENT.sub(lambda match: html(match["name"]), page)
-    if found == page:
+    if 'class="wf-' not in found:
         return page
     up = "../" * (len(PurePosixPath(path).parts) - 1)
     head = f'<link rel="stylesheet" href="{up}{FOLDER}/chart.css"></head>'

@@ -128,9 +128,9 @@
       const names = this.run.summary.traffic.map((source) => source.name);
       const traffic = new Binned(this.run.tables.traffic, "traffic", names, this.grid).means("rate_bps");
       const { lines, bands } = this._ofFlows(rates.map((row) => scaled(row, MBIT)), names);
-      const first = bands.length + lines.length;
+      const used = Math.max(...[...bands, ...lines].map(({ colour }) => colour)) + 1;
       const colours = bands.length
-        ? names.map((_, i) => first + i)
+        ? names.map((_, i) => used + i)
         : coloursOf([...this.flows.names, ...names]).slice(this.flows.names.length);
       const sources = names.map((name, i) => ({ name, y: scaled(traffic[i], MBIT), colour: colours[i] }));
       const all = [...this._shares(), ...lines, ...sources.filter((line) => some(line.y))];
@@ -144,7 +144,7 @@
       const kept = [...worth].sort((a, b) => heights[b] - heights[a]).slice(0, MAX_LINES);
       const rows = worth.filter((row) => kept.includes(row));
       const lines = rows.map((row, colour) => ({ name: this.links.names[row], y: scaled(peaks[row], packet), colour }));
-      return this._overTime("peak queue (packets)", lines, [], `of each ${this.span}`, true);
+      return this._overTime("peak queue (packets)", lines, [], `peaks of each ${this.span}`, true);
     }
 
     /** Return one chart for each law: the first signal that its routers announce, else its sources. */
@@ -165,7 +165,8 @@
 
     _signal(which, column, signal, binned, means) {
       const [unit, text] = signal.unit === "bit/s" ? [MBIT, "Mbit/s"] : [1, signal.unit === "1" ? "" : signal.unit];
-      const label = text ? `${column} (${text})` : column, method = `means of ${this.span}`;
+      const name = `${signal.law} ${signal.name.replaceAll("_", " ")}`;
+      const label = text ? `${name} (${text})` : name, method = `means of ${this.span}`;
       if (which === "flows") {
         const { lines, bands } = this._ofFlows(means.map((row) => scaled(row, unit)), []);
         return this._overTime(label, lines, bands, method, false);
@@ -210,8 +211,9 @@
     _shares() {
       const { summary } = this.run;
       const { spans, ofFlow } = waterfill.shares(this.network, this.about.targets, summary.flows, this.network.duration_s);
-      if (spans.length > MAX_SHARES) return [];
-      return spans.filter((mine, c) => ofFlow.includes(c) && mine.some(({ share }) => share > 0)).map((mine) => ({
+      const there = spans.filter((mine, c) => ofFlow.includes(c) && mine.some(({ share }) => share > 0));
+      if (there.length > MAX_SHARES) return [];
+      return there.map((mine) => ({
         name: "", role: "share",
         x: mine.flatMap(({ from, to }) => [from, to]),
         y: mine.flatMap(({ share }) => Array(2).fill(share > 0 ? share / MBIT : NaN)),

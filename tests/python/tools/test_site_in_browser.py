@@ -15,6 +15,7 @@ import browser
 from known import ROOT
 from tools import site_widgets
 from validation.targets.builds import PROFILE
+from waterfill.scenario import loading
 
 FRONT, LAW, API = "index.html", "reference/protocols/maxnet.html", "reference/python.html"
 
@@ -124,6 +125,31 @@ def test_a_slider_runs_the_simulator_in_a_page_from_a_disk(chromium, site, widge
         assert shown.violations() == []
     with browser.shown(chromium, site / CONCEPTS, width=browser.NARROW) as shown:
         assert shown.overflow_px() == 0
+
+
+def test_the_playground_keeps_its_state_and_writes_files(chromium, site, widgets, tmp_path):
+    link = f"{(site / 'playground.html').as_uri()}#scenario=one-link&protocols=maxnet"
+    with browser.shown(chromium, link) as shown:
+        page = shown.page
+        page.locator(".wf-note", has_text=" ms").wait_for()
+        page.get_by_label("Law 2").select_option("rcp")
+        page.locator(".wf-laws h3", has_text="rcp").wait_for()
+        page.get_by_role("group", name="flow others").get_by_role("slider").press("ArrowLeft")
+        page.locator("svg text", has_text="others (×8)").nth(1).wait_for()
+        assert page.url.endswith("protocols=maxnet%2Crcp&set=flow.others.count%3D8")
+        assert page.locator("tbody td:first-child").all_inner_texts() == ["maxnet", "rcp"]
+        for kind in ("TOML", "CSV"):
+            with page.expect_download() as download:
+                page.get_by_role("button", name=f"Download {kind}").click()
+            download.value.save_as(tmp_path / kind)
+        scenario = loading.from_toml((tmp_path / "TOML").read_text(encoding="utf-8"), "S.toml")
+        assert [flow.count for flow in scenario.flow] == [1, 8]
+        assert (tmp_path / "CSV").read_text(encoding="utf-8").count("\nrcp,") == 300 + 8 * 200
+        page.goto(link.replace("maxnet", "cubic"))
+        page.locator(".wf-laws h3", has_text="cubic").wait_for()
+        assert page.locator(".wf-laws h3").count() == 1
+        assert shown.problems == []
+        assert shown.violations() == []
 
 
 def test_a_run_that_takes_too_long_is_stopped(chromium, site, widgets):
