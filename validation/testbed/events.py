@@ -283,7 +283,7 @@ def cases(_: Options) -> list[EventCase]:
 
 STUDY = Study(
     shows="who keeps MaxNet on the kernel through twelve events, and who returns to it",
-    minutes=11,
+    minutes=14,
     needs=(on_linux(), DAEMON),
     options=(only("link down*"),),
     quick={"only": "routers restart"},
