@@ -18,6 +18,14 @@ from waterfill.cli import commands
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("fixed")
 
+# Files that take longest, 20 s to a minute each on two cores.
+LONGEST = (
+    "test_targets.py",
+    "test_in_browser.py",
+    "test_new_protocol.py",
+    "test_site_in_browser.py",
+    "test_claim_mutants.py",
+)
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # nohup ignores SIGHUP, a shell without job control SIGINT. Programs that the tests start would
@@ -26,6 +34,11 @@ for number in SIGNALS:
     if signal.getsignal(number) is signal.SIG_IGN:
         is_interrupt = number == signal.SIGINT
         signal.signal(number, signal.default_int_handler if is_interrupt else lambda *_: None)
+
+
+def pytest_collection_modifyitems(items):
+    """Start the longest files first, so that no worker is left with one of them at the end."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 @pytest.fixture(autouse=True)

@@ -176,7 +176,9 @@ def pytest() -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         # One file stays in one process, so that its tests share a browser, a build or a namespace.
-        spread = ["--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile"]
+        # Files keep the order of tests/conftest.py, while xdist would sort by number.
+        spread = ["--numprocesses=auto", "--maxprocesses=4"]
+        spread += ["--dist=loadfile", "--no-loadscope-reorder"]
         options = [*spread, "--durations=20", "--durations-min=5", f"--junitxml={report}"]
         command = [sys.executable, "-m", "pytest", *options]
         code = subprocess.run(command, cwd=ROOT, check=False).returncode
