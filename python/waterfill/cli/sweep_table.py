@@ -103,16 +103,13 @@ def tables(sweep: Sweep, columns: Sequence[str]) -> list[Table | Text]:
 def _boundaries(sweep: Sweep) -> list[Table | Text]:
     span, verdict = sweep.plan.design.span, sweep.plan.verdict
     assert span is not None
-    unit = span.axis([span.low]).unit
-    units = {one.key: one.unit for one in sweep.plan.design.axes()}
+    _, unit = span.measured(span.low)
+    units = {one.key: one.unit for one in sweep.plan.design.held()}
 
     def ends(found: Boundary) -> tuple[float, float] | None:
         if found.low is None or found.high is None:
             return None
-        # In the dataset's unit, in which the range may not be written.
-        low, high = span.axis([found.low, found.high]).numbers
-        assert isinstance(low, float)
-        assert isinstance(high, float)
+        (low, high), _ = span.measured(found.low, found.high)
         return low, high
 
     def place(found: Boundary) -> TableCell:

@@ -92,6 +92,15 @@ class Range:
         """Return an axis with these values of the range."""
         return axis(self.key, [self.value(number) for number in numbers])
 
+    def measured(self, *numbers: float) -> tuple[list[float], str]:
+        """Return values of the range as numbers with a unit: the dataset's, or the range's own for
+        a unit such as bdp, which the dataset keeps as text.
+        """
+        found = self.axis(numbers)
+        if found.kind != "double":
+            return list(numbers), self.unit
+        return [float(number) for number in found.numbers], found.unit  # type: ignore[arg-type]
+
     def value(self, number: float) -> Value:
         """Return a number of the range in the form that `--set` takes."""
         if self.unit:

@@ -74,7 +74,9 @@ def _columns(found: Sequence[Chart], varying: Varying) -> int:
 
 
 def _varying(sweep: Sweep) -> Varying:
-    axes = [one for one in sweep.plan.design.axes() if len(set(one.values)) > 1]
+    design = sweep.plan.design
+    every = design.held() if sweep.boundaries else design.axes()
+    axes = [one for one in every if len(set(one.values)) > 1]
     numeric = [one for one in axes if one.kind == "double"]
     return Varying(
         [one.key for one in numeric],
@@ -188,12 +190,14 @@ def _boundary(sweep: Sweep, varying: Varying) -> list[Chart]:
     if not found:
         return []
     over = varying.numeric[0] if varying.numeric else None
-    along = span.axis([span.low, span.high])
+    _, unit = span.measured(span.low)
     places: dict[str, list[tuple[float, float, float]]] = {}
     for one in found:
         named = [value for key, value in one.values.items() if over is None or key != over]
         label = ", ".join(map(_text, named))
-        low, high = (float(x) for x in span.axis([one.low, one.high]).numbers)  # type: ignore[list-item,arg-type]
+        assert one.low is not None
+        assert one.high is not None
+        (low, high), _ = span.measured(one.low, one.high)
         place = len(places) if over is None else float(one.values[over])
         places.setdefault(label, []).append((place, low, high))
     lines = []
@@ -201,7 +205,7 @@ def _boundary(sweep: Sweep, varying: Varying) -> list[Chart]:
         x, lows, highs = np.array(sorted(spans)).T
         middle = (lows + highs) / 2
         lines.append(Line(label or "all", middle, colour, "marked", x, lows, highs))
-    y_label = f"{along.key} ({along.unit})" if along.unit else along.key
+    y_label = f"{span.key} ({unit})" if unit else span.key
     log_y = wide(end for spans in places.values() for _, *ends in spans for end in ends)
     title = f"{sweep.plan.verdict} changes"
     if over is None:

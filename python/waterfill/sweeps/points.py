@@ -226,7 +226,11 @@ class Design:
         range.
         """
         searched = [] if self.span is None else [self.span.axis([self.span.low, self.span.high])]
-        return [*self.fixed(), *self.drawn, *searched]
+        return [*self.held(), *searched]
+
+    def held(self) -> list[Axis]:
+        """Return the axes that a search does not move: fixed and drawn axes."""
+        return [*self.fixed(), *self.drawn]
 
     @property
     def count(self) -> int:

@@ -114,3 +114,8 @@ def test_a_draw_seed_is_not_negative():
 def test_a_column_is_named_once():
     with pytest.raises(InputError, match="a: two columns have this name"):
         measure.check(["a=flows.f.rate_bps", "a=flows.f.weight"])
+
+
+def test_values_of_a_range_have_a_unit_also_where_the_dataset_keeps_text():
+    assert axes.span("link.l.delay=1..20 ms").measured(5.0) == ([0.005], "s")
+    assert axes.span("link.l.buffer=0.1..4 bdp").measured(0.5, 2.0) == ([0.5, 2.0], "bdp")

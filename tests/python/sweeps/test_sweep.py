@@ -13,9 +13,10 @@ import polars
 import pytest
 
 import waterfill
+from waterfill.cli import sweep_table
 from waterfill.errors import InputError
 from waterfill.runs.progress import SweepBar
-from waterfill.sweeps import measure, table, worker
+from waterfill.sweeps import figure, measure, table, worker
 from waterfill.sweeps.axes import span
 from waterfill.sweeps.measure import Verdict
 from waterfill.sweeps.plan import SweepSpec
@@ -310,6 +311,8 @@ def test_a_boundary_in_packets(small):
                      strict=True))  # fmt: skip
     assert (drops[found.low] > 0) != (drops[found.high] > 0)
     assert found.high - found.low <= 0.05 * found.high
+    assert figure.draw(done, "drops") is not None
+    assert "link.l.buffer where the verdict" in str(sweep_table.tables(done, ["drops"])[-1])
 
 
 def test_lost_points_are_tried_again_and_then_fail(small, monkeypatch):
