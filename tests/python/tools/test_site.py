@@ -49,6 +49,7 @@ def test_the_sections_are_those_of_the_list_of_pages(navigation):
     titles = [next(iter(entry)) for entry in navigation]
     assert titles == [
         "Waterfill",
+        "Start here",
         "Tutorial",
         "How-to",
         "Reference",
