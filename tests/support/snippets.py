@@ -34,11 +34,15 @@ RUN, PARSE, NONE = "run", "parsed", "not tried"
 # Why a command of `waterfill` is parsed and not run: the first pattern that its text matches.
 PARSED = (
     (r" --on \S*linux", "needs root; tests/python/testbed runs it"),
-    (r" sweep S.toml| sweep examples", "starts a pool of workers; tests/python/sweeps runs it"),
+    (
+        r" sweep (?:S|pair).toml| sweep examples",
+        "starts a pool of workers; tests/python/sweeps runs it",
+    ),
     (r" reproduce --all| reproduce \w[\w-]*$", "takes minutes; make test reproduces the papers"),
     (r" reproduce \w[\w-]*/", "tests/python/papers runs every experiment"),
     (r" (?:report|studio)\b", "has tests with a browser"),
     (r" run papers/| run bench/", "takes longer than a test may"),
+    (r" compare (?:net|pair|xcp).toml -", "takes longer than a test may; tests of compare run it"),
     (r" response", "takes longer than a test may; tests/python/analysis runs it"),
     (r" --seeds 10\b", "takes longer than a test may; tests/python/analysis runs it"),
 )
