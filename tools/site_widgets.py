@@ -7,8 +7,6 @@ when a slider moves. Scenarios, steps of sliders and the look of charts are the 
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 import math
 import os
@@ -20,7 +18,7 @@ from html import escape
 from pathlib import PurePosixPath
 from typing import Any
 
-from validation.targets import builds
+from validation.targets import builds, packing
 from waterfill.analysis.charts import Chart
 from waterfill.analysis.run_charts import SCREEN, RunCharts
 from waterfill.contract.network import Network
@@ -139,27 +137,7 @@ def engine() -> str:
     if target.lacks() is not None:
         return ""
     target.build()
-    module = _without_names(target.module.read_bytes())
-    return base64.b64encode(gzip.compress(module, 9, mtime=0)).decode()
-
-
-def _without_names(module: bytes) -> bytes:
-    """Return a module of WebAssembly without its custom sections, which hold names for
-    debuggers.
-    """
-    kept, place = bytearray(module[:8]), 8
-    while place < len(module):
-        start, size, shift = place, 0, 0
-        place += 1
-        while True:
-            digit = module[place]
-            place, size, shift = place + 1, size | (digit & 0x7F) << shift, shift + 7
-            if digit < 0x80:
-                break
-        place += size
-        if module[start] != 0:
-            kept += module[start:place]
-    return bytes(kept)
+    return packing.packed(target.module.read_bytes())
 
 
 # --- what a widget's script reads ---------------------------------------------------------------
@@ -344,5 +322,5 @@ def files() -> dict[str, str]:
     style = style.replace(".dark {", '[data-md-color-scheme="slate"] {')
     found = {f"{FOLDER}/chart.css": style}
     if engine():
-        found[f"{FOLDER}/engine.js"] = f'waterfill.engine = "{engine()}";\n'
+        found[f"{FOLDER}/engine.js"] = packing.script(engine())
     return found

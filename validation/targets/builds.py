@@ -50,6 +50,8 @@ class Target:
             return f"Linux on {' or '.join(self.hosts)}, got {sys.platform} on {platform.machine()}"
         if self.environment and platform.libc_ver()[0] != "glibc":
             return "glibc, whose functions can be masked"
+        if self.runner == _CHROMIUM and chromium() is None:
+            return f"chromium: {self.install}"
         if self.runner and shutil.which(self.runner[0]) is None:
             return f"{self.runner[0]}: {self.install}"
         if not self.triple:
@@ -125,6 +127,7 @@ class Target:
 
 
 _NODE = ("node", str(ROOT / "crates" / CRATE / "examples" / "hashes.mjs"))
+_CHROMIUM = (sys.executable, "-m", "validation.targets.chromium")
 _X86 = ("x86_64",)
 TARGETS = {
     target.name: target
@@ -132,12 +135,19 @@ TARGETS = {
         Target("native"),
         Target("masked", hosts=_X86, environment=MASKED),
         Target("wasm32", "wasm32-unknown-unknown", _NODE, "apt-get install nodejs"),
+        Target("chromium", "wasm32-unknown-unknown", _CHROMIUM, "apt-get install chromium"),
         Target("x86_64-musl", "x86_64-unknown-linux-musl", hosts=_X86),
         Target("i686-musl", "i686-unknown-linux-musl", hosts=_X86),
         Target("aarch64-musl", "aarch64-unknown-linux-musl", ("qemu-aarch64",),
                "apt-get install qemu-user", hosts=_X86),
     )
 }  # fmt: skip
+
+
+def chromium() -> str | None:
+    """Return the path of an installed Chromium, or None."""
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    return next((path for name in names if (path := shutil.which(name))), None)
 
 
 @cache

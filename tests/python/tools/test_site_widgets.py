@@ -12,6 +12,7 @@ import pytest
 from known import ROOT
 from tools import site_playground, site_widgets
 from tools.site_widgets import WIDGETS, Widget, WidgetError
+from validation.targets import packing
 from validation.targets.builds import TARGETS
 from waterfill.network import protocols, resolve
 from waterfill.runs import backends
@@ -153,4 +154,4 @@ def test_a_page_without_a_widget_stays():
 
 def test_a_module_without_names_has_its_other_sections():
     head, code = b"\0asm\1\0\0\0", b"\x01\x02ab"
-    assert site_widgets._without_names(head + b"\0\x81\0n" + code + b"\0\1n") == head + code
+    assert packing.without_names(head + b"\0\x81\0n" + code + b"\0\1n") == head + code
