@@ -88,3 +88,12 @@ def test_a_run_that_an_entry_asks_for_is_a_scenario():
         match = re.match(r"waterfill run (\S+) --set '(.+)'$", code)
         if match:
             assert load(ROOT / match[1], [match[2]]).flow
+
+
+def test_every_claim_of_the_statements_that_had_none_exists():
+    text = (ROOT / "docs" / "validation" / "verdicts.md").read_text(encoding="utf-8")
+    table = text.split("## Statements that had no claim")[1]
+    short = {claim.split("/", 1)[1] for claim in CLAIMS}
+    named = re.findall(r"`([\w.-]+/[\w.-]+)`", table)
+    assert [name for name in named if name not in short] == []
+    assert len(named) > 30
