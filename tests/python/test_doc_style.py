@@ -69,6 +69,14 @@ def test_a_list_item_of_the_readme_is_one_line():
     assert [item for item in items if len(item) > 1] == []
 
 
+def test_a_section_of_the_changelog_has_ten_short_lines():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    for section in re.split(r"^###? ", text, flags=re.MULTILINE)[1:]:
+        items = [line for line in section.splitlines()[1:] if line]
+        assert len(items) <= 10, section
+        assert [line for line in items if len(line) > 400] == []
+
+
 def test_faults_are_found():
     assert faults("one\n" * 5 + "\n- `round trip`\n- b\n") == []
     assert faults("one\n" * 6) == ["6 lines: one"]
