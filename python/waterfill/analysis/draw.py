@@ -26,6 +26,8 @@ FORMATS = ("png", "svg", "pdf")
 _SIZES = (1.0, 40.0)
 # Sizes in an error message are multiples of this (inches).
 _STEP = 0.5
+# Heights that are tried at one width.
+_MAX_STEPS = 6
 # A figure that cannot be read at its own height grows by this factor, up to so many times.
 _GROWTH, _MAX_GROWTHS = 1.2, 5
 
@@ -117,16 +119,15 @@ def _smallest(made: Drawing, width: float, height: float) -> str:
         drawn = Drawing(made.sheet, made.look, (width, steps * _STEP))
         return not legible.problems(drawn)
 
-    most = round(_SIZES[1] / _STEP)
-    while width <= _SIZES[1]:
-        low = high = max(1, math.ceil(height / _STEP))
-        while high < most and not readable(width, high):
-            low, high = high, min(most, 2 * high)
-        if readable(width, high):
-            while low + 1 < high:
-                middle = (low + high) // 2
-                low, high = (low, middle) if readable(width, middle) else (middle, high)
-            return f"{width:g}x{high * _STEP:g}"
+    most = _SIZES[1]
+    while width <= most:
+        # At a comfortable height, the panels' heights tell how much lower the figure can be.
+        roomy = Drawing(made.sheet, made.look, (width, min(most, 4 * height)))
+        spare = 0.0 if roomy.is_collapsed else legible.spare(roomy)
+        least = max(height, roomy.get_figheight() - spare)
+        for steps in range(math.ceil(least / _STEP), math.ceil(least / _STEP) + _MAX_STEPS):
+            if steps * _STEP <= most and readable(width, steps):
+                return f"{width:g}x{steps * _STEP:g}"
         width = _STEP * (math.floor(width / _STEP) + 1)
     return ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -138,12 +138,12 @@ class Drawing(Figure):
         with rc_context(look.rc()):  # type: ignore[arg-type]
             self._panels()
             self._frame()
-            self._lay_out()
+            self._lay_out(self.draw_without_rendering)
 
-    def _lay_out(self) -> None:
+    def _lay_out(self, arrange: Callable[[], object]) -> None:
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
-            self.draw_without_rendering()
+            arrange()
         self.is_collapsed = any("collapsed" in str(warning.message) for warning in found)
 
     def _panels(self) -> None:
@@ -218,7 +218,7 @@ class Drawing(Figure):
         assert engine is not None
         rect = (0.0, bottom / high, 1.0, max(0.01, 1.0 - (bottom + top) / high))
         engine.set(rect=rect)  # type: ignore[call-arg]
-        self._lay_out()
+        self._lay_out(lambda: engine.execute(self))  # only the panels' places
         self._wrap_y_labels()
         if self.sheet.legend != "below":
             legends.of_panels(self, self.sheet.legend)

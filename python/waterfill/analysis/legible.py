@@ -51,6 +51,15 @@ def problems(drawing: Drawing) -> list[str]:
     return found
 
 
+def spare(drawing: Drawing) -> float:
+    """Return by how much lower (inches) a figure could be with its panels as low as they may be."""
+    heights: dict[int, float] = {
+        row: float(axis.bbox.height / drawing.dpi) for (row, _), (axis, _) in drawing.place.items()
+    }
+    share = _MIN_HEIGHT * drawing.look.em / min(heights.values())
+    return sum(heights.values()) * (1 - share)
+
+
 def _overlap(one: Bbox, other: Bbox) -> bool:
     x = min(one.x1, other.x1) - max(one.x0, other.x0)
     y = min(one.y1, other.y1) - max(one.y0, other.y0)
