@@ -151,6 +151,12 @@ class Simulation:
         traffic (index), index (within the source), start_s, size_bytes, completed_s.
         """
 
+    def messages(self) -> dict[str, tuple[Literal["f64", "u32", "u64"], bytes]]:
+        """Return the messages that applications have written so far, in the format of `series`.
+
+        flow (index in the summary), index (within the flow), written_s, size_bytes, completed_s.
+        """
+
     def digest(self) -> str:
         """Return a hash of all series, the arrivals and the summary, equal on every target."""
 

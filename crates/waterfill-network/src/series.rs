@@ -30,6 +30,10 @@ pub const TRAFFIC_COLUMNS: [&str; 4] = ["time_s", "traffic", "rate_bps", "flows"
 /// the last byte.
 pub const ARRIVAL_COLUMNS: [&str; 6] = ["traffic", "index", "route", "start_s", "size_bytes", "completed_s"];
 
+/// Columns of the messages that applications have written: `flow` indexes the summary's flows, `index` counts the messages of
+/// the flow from zero.
+pub const MESSAGE_COLUMNS: [&str; 5] = ["flow", "index", "written_s", "size_bytes", "completed_s"];
+
 /// Returns the name of the column of a law's signal.
 pub(crate) fn signal_column(law: &str, signal: &str) -> String {
     format!("{law}_{signal}")

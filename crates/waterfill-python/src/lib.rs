@@ -166,6 +166,11 @@ impl PySimulation {
         columns(py, &self.inner.arrivals())
     }
 
+    /// Returns the messages that applications have written as a dictionary: column → (dtype, little-endian bytes).
+    fn messages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        columns(py, &self.inner.messages())
+    }
+
     /// Returns a hash of the series, the arrivals and the summary, the same on every target.
     fn digest(&mut self) -> PyResult<String> {
         let (summary, arrivals) = (self.inner.summary(), self.inner.arrivals());

@@ -32,9 +32,8 @@ pub(crate) struct Application {
     messages: VecDeque<Message>,
     /// Number of the next message's first packet.
     next_packet: u64,
-    /// Number of messages ever added to `messages`.
-    added: u64,
-    completed: u64,
+    /// Messages that are acknowledged, in their order.
+    completed: Vec<Completed>,
     /// Completion times of the messages written in the measurement window.
     times: CompletionTimes,
     counted: (Instant, Instant),
@@ -51,6 +50,14 @@ struct Message {
     written: Instant,
     /// Time between two packets; zero if the whole message is available at once.
     spacing: Duration,
+}
+
+/// A message that the client has received.
+#[derive(Clone, Copy, Debug)]
+struct Completed {
+    written: Instant,
+    bytes: u64,
+    received: Instant,
 }
 
 /// Rule for the next message.
@@ -98,8 +105,7 @@ impl Application {
             rng: Pcg64::new(u128::from(seed), STREAMS + u128::from(sender.flow)),
             messages: VecDeque::new(),
             next_packet: 0,
-            added: 0,
-            completed: 0,
+            completed: Vec::new(),
             times: CompletionTimes::default(),
             counted: sender.measure,
             stop: sender.stop,
@@ -147,7 +153,7 @@ impl Application {
     pub(crate) fn on_acked(&mut self, now: Instant, received: Instant, una: u64) {
         while let Some(message) = self.messages.front().copied().filter(|message| message.end <= una) {
             self.messages.pop_front();
-            self.completed += 1;
+            self.completed.push(Completed { written: message.written, bytes: self.bytes_in(&message), received });
             if self.counted.0 <= message.written && message.written <= self.counted.1 {
                 self.times.add(received.since(message.written));
             }
@@ -191,34 +197,53 @@ impl Application {
         let last_payload = bytes - (packets - 1) * payload;
         let first = self.next_packet;
         self.next_packet += packets;
-        self.added += 1;
         let last_bytes = last_payload as u16 + self.sizes.header_bytes();
         self.messages.push_back(Message { first, end: first + packets, last_bytes, written, spacing });
     }
 
+    /// Returns the messages written up to `now` that are not acknowledged, also those that wait behind others.
+    fn waiting(&self, now: Instant) -> VecDeque<Message> {
+        let until = now.min(self.stop);
+        let mut ahead = self.clone();
+        if matches!(self.source, MessageSource::OnOff { .. } | MessageSource::Ticks { .. }) {
+            while ahead.messages.back().is_some_and(|last| last.written <= until) {
+                ahead.add(Instant::ZERO);
+            }
+        }
+        ahead.messages.retain(|message| message.written <= until);
+        ahead.messages
+    }
+
     /// Returns the number of messages written up to `now`, also those that wait behind others.
     pub(crate) fn written_by(&self, now: Instant) -> u64 {
-        let until = now.min(self.stop);
-        let Some(last) = self.messages.back() else { return self.added };
-        if last.written > until {
-            return self.added - 1;
-        }
-        let mut ahead = self.clone();
-        while matches!(ahead.source, MessageSource::OnOff { .. } | MessageSource::Ticks { .. })
-            && ahead.messages.back().is_some_and(|last| last.written <= until)
-        {
-            ahead.messages.clear();
-            ahead.add(Instant::ZERO);
-        }
-        ahead.added - u64::from(ahead.added > self.added)
+        self.completed() + self.waiting(now).len() as u64
+    }
+
+    /// Returns the messages written up to `now`, in their order: the time of writing (s), the payload (bytes), and the time
+    /// at which the client has received all of it (s). The last one is NaN without an acknowledgement.
+    pub(crate) fn rows(&self, now: Instant) -> impl Iterator<Item = [f64; 3]> {
+        let done = self
+            .completed
+            .iter()
+            .map(|message| [message.written.as_secs(), message.bytes as f64, message.received.as_secs()]);
+        let open = self.waiting(now).into_iter();
+        done.chain(open.map(|message| [message.written.as_secs(), self.bytes_in(&message) as f64, f64::NAN]))
+    }
+
+    /// Returns the payload of a message in bytes.
+    fn bytes_in(&self, message: &Message) -> u64 {
+        let full = u64::from(self.sizes.payload(self.sizes.packet_bytes()));
+        (message.end - 1 - message.first) * full + u64::from(message.last_bytes - self.sizes.header_bytes())
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        size_of::<Self>() + self.messages.capacity() * size_of::<Message>()
+        size_of::<Self>()
+            + self.messages.capacity() * size_of::<Message>()
+            + self.completed.capacity() * size_of::<Completed>()
     }
 
-    pub(crate) const fn completed(&self) -> u64 {
-        self.completed
+    pub(crate) fn completed(&self) -> u64 {
+        self.completed.len() as u64
     }
 
     /// Returns the completion times of the messages written in the measurement window.
@@ -362,6 +387,10 @@ mod tests {
         assert_eq!((ticks.written_by(at(1499)), ticks.written_by(at(1500)), ticks.written_by(at(3600))), (1, 2, 6));
         ticks.on_acked(at(1200), at(1100), 2);
         assert_eq!((ticks.completed(), ticks.times().max_s()), (1, Some(0.1)), "when the receiver has it");
+        let rows: Vec<_> = ticks.rows(at(2000)).collect();
+        assert_eq!(rows[0], [1.0, 2000.0, 1.1]);
+        assert_eq!(rows[1..].iter().map(|row| row[..2].to_vec()).collect::<Vec<_>>(), [[1.5, 2000.0], [2.0, 2000.0]]);
+        assert!(rows[1..].iter().all(|row| row[2].is_nan()), "one is not acknowledged, one waits behind it");
     }
 
     #[test]

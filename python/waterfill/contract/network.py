@@ -318,6 +318,11 @@ class Network:
         return bool(self.arriving) or any(flow.size_bytes is not None for flow in self.flows)
 
     @property
+    def has_messages(self) -> bool:
+        """True if any flow has an application."""
+        return any(flow.application is not None for flow in self.flows)
+
+    @property
     def arriving(self) -> list[FlowSpec]:
         """Common properties of the flows of each traffic source that starts flows, in order."""
         return [source.flows.flow for source in self.traffic if source.flows is not None]

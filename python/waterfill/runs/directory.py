@@ -30,11 +30,12 @@ _NEW, _OLD = "new", "old"
 _WAIT_S, _LOOK_S = 2.0, 0.02
 
 _DOCUMENTS = ("summary.json", "compare.json", "claims.json")
+_TABLES = ("flows", "links", "traffic", "transfers", "messages", "steps")
 _FIGURES = ("figure", "rates", "queues", "compare", "seeds", "transfers")
 # Files that go with an old result. Its scenario.toml may be the user's own, so it stays.
 _FILES = {
     *_DOCUMENTS,
-    *(f"{table}.parquet" for table in ("flows", "links", "traffic", "transfers", "steps")),
+    *(f"{table}.parquet" for table in _TABLES),
     *(f"{stem}.{kind}" for stem in _FIGURES for kind in ("png", "svg", "pdf")),
     *("packets.pcapng", "report.html", "report.md"),
 }

@@ -114,6 +114,12 @@ class Engine(Backend, Generic[Simulation]):
         """
         return None
 
+    def messages(self, simulation: Simulation) -> Callable[[], Columns] | None:
+        """Return the method that lists the messages of applications, or None if the backend has
+        none.
+        """
+        return None
+
     def known(self) -> dict[str, protocols.ProtocolInfo]:
         """Return the protocols of this build of the core."""
         return dict(protocols.load())
@@ -179,6 +185,7 @@ class Engine(Backend, Generic[Simulation]):
             scenario_toml=scenario.to_toml(),
             series=simulation.series,
             arrivals=self.arrivals(simulation),
+            messages=self.messages(simulation),
         )
 
     def _warnings(
@@ -238,6 +245,10 @@ class Sim(Engine[_core.Simulation]):
     def arrivals(self, simulation: _core.Simulation) -> Callable[[], Columns]:
         """Return the method that lists flows started by traffic sources."""
         return simulation.arrivals
+
+    def messages(self, simulation: _core.Simulation) -> Callable[[], Columns]:
+        """Return the method that lists the messages of applications."""
+        return simulation.messages
 
 
 class Fluid(Engine[_core.Fluid]):

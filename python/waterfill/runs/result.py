@@ -41,8 +41,11 @@ if TYPE_CHECKING:
 
 Document: TypeAlias = dict[str, Any]
 Which: TypeAlias = Literal["flows", "links", "traffic"]
-TableName: TypeAlias = Literal["flows", "links", "traffic", "transfers", "rates"]
+TableName: TypeAlias = Literal["flows", "links", "traffic", "transfers", "messages", "rates"]
 Columns: TypeAlias = Mapping[str, tuple[str, bytes]]
+
+# The core's columns of messages.
+MESSAGES = ("flow", "index", "written_s", "size_bytes", "completed_s")
 
 NAME_COLUMN: dict[Which, str] = {"flows": "flow", "links": "link", "traffic": "traffic"}
 """The tables of a run, each with the name of its column of names."""
@@ -74,7 +77,8 @@ class Result:
     source, in time order: `time_s` is the end of the sample, `flow`/`link`/`traffic` the name
     (a dictionary column); the others are SI numbers with the unit in the column's name, null where
     there was no sample. The tables use the core's buffers without copying. `transfers` is a table
-    with one row for each flow that has a size.
+    with one row for each flow that has a size, `messages` one with a row for each message of an
+    application.
     `network` is the network that the engine ran (SI units, routes as link indexes),
     `scenario_toml` the scenario as a file.
 
@@ -103,18 +107,20 @@ class Result:
         scenario_toml: str,
         series: Callable[[Which], Columns],
         arrivals: Callable[[], Columns] | None = None,
+        messages: Callable[[], Columns] | None = None,
     ) -> None:
         self.summary = summary
         self._network = network
         self.scenario_toml = scenario_toml
         self._series = series
         self._arrivals = arrivals
+        self._written = messages
 
     def __getstate__(self) -> dict[str, Any]:
         # The core's run cannot leave its process; the tables, once read, are attributes.
         tables: dict[str, Any] = {which: getattr(self, which) for which in NAME_COLUMN}
-        tables["transfers"] = self.transfers
-        core = {"_series": _elsewhere, "_arrivals": None}
+        tables |= {"transfers": self.transfers, "messages": self.messages}
+        core = {"_series": _elsewhere, "_arrivals": None, "_written": None}
         return {**self.__dict__, **tables, "network": self.network, **core}
 
     def __repr__(self) -> str:
@@ -174,6 +180,16 @@ class Result:
         """
         return self._transfers()
 
+    @cached_property
+    def messages(self) -> pa.Table:
+        """Table of all messages that applications have written. See docs/reference/applications.md.
+
+        Columns: flow, index (within the flow, from zero), written_s, size_bytes (payload),
+        completed_s (the client had the last byte), completion_s (since written_s); the last two are
+        null without an acknowledgement of the last byte.
+        """
+        return self._messages()
+
     def samples(self, which: Which, name: str) -> pa.Table:
         """Return the samples of one flow, link or traffic source.
 
@@ -205,8 +221,8 @@ class Result:
         return pa.table([pa.array(times_s), *columns], names=["time_s", *names])
 
     def to_pandas(self, which: TableName = "flows") -> pd.DataFrame:
-        """Return a table as a pandas DataFrame: `flows`, `links`, `traffic`, `transfers` or
-        `rates`, whose index is the time.
+        """Return a table as a pandas DataFrame: `flows`, `links`, `traffic`, `transfers`,
+        `messages` or `rates`, whose index is the time.
 
         Raises InputError for another name, or without pandas.
         """
@@ -242,6 +258,16 @@ class Result:
         headers |= {name: law.header_bytes for name, law in (self.summary.laws or {}).items()}
         return transfers.to_table(found, transfers.ideal_s(found, self.network, headers))
 
+    def _messages(self) -> pa.Table:
+        import pyarrow.compute as pc
+
+        empty: Columns = {name: ("f64", b"") for name in MESSAGES}
+        columns = empty if self._written is None else self._written()
+        columns = {**columns, "flow": ("u32", columns["flow"][1])}
+        found = to_table(columns, "flow", [flow.name for flow in self.summary.flows])
+        took_s = pc.subtract(found["completed_s"], found["written_s"])
+        return found.append_column("completion_s", took_s)
+
     def _table(self, which: Which) -> pa.Table:
         names = [entry["name"] for entry in self.summary.get(which, [])]
         return to_table(self._series(which), NAME_COLUMN[which], names)
@@ -256,9 +282,10 @@ class Result:
 
         The metadata of the Parquet files holds the run's summary (without its lists of flows and
         links), the scenario, the versions and the seed. Without traffic there is no
-        traffic.parquet, without flows that have a size no transfers.parquet. The directory must
-        be new, hold an earlier result, which is replaced, or hold no files. Returns the paths.
-        Raises InputError when it holds other files or cannot be written.
+        traffic.parquet, without flows that have a size no transfers.parquet, and without
+        applications no messages.parquet. The directory must be new, hold an earlier result, which
+        is replaced, or hold no files. Returns the paths. Raises InputError when it holds other
+        files or cannot be written.
         """
         from waterfill.runs.directory import Stage
 
@@ -283,6 +310,8 @@ class Result:
                     written.append(self._write_parquet(folder / f"{name}.parquet", table))
             if self.network.has_transfers:
                 written.append(self._write_parquet(folder / "transfers.parquet", self.transfers))
+            if self.network.has_messages:
+                written.append(self._write_parquet(folder / "messages.parquet", self.messages))
         except WriteError:
             for path in written:
                 path.unlink()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 SUMMARY = "summary.json"
 SCENARIO = "scenario.toml"
 TRANSFERS = "transfers.parquet"
+MESSAGES = "messages.parquet"
 NETWORK = "network.json"
 
 
@@ -44,7 +45,7 @@ class StoredResult(Result):
         summary = json.loads(self._text(SUMMARY))
         self.summary = Summary.read(summary if isinstance(summary, dict) else {})
         self.scenario_toml = self._text(SCENARIO)
-        self._arrivals = None
+        self._arrivals = self._written = None
 
     @cached_property
     def network(self) -> Network:
@@ -110,16 +111,26 @@ class StoredResult(Result):
         return found.rename_columns(versions.current(found.column_names))
 
     def _transfers(self) -> pa.Table:
+        # Those of [[flow]] are also in the summary.
+        found = self._rows(TRANSFERS, bool(self.network.arriving))
+        return super()._transfers() if found is None else found
+
+    def _messages(self) -> pa.Table:
+        found = self._rows(MESSAGES, self.network.has_messages)
+        return super()._messages() if found is None else found
+
+    def _rows(self, name: str, needed: bool) -> pa.Table | None:
+        """Read a table that not every run has; raise InputError if it is `needed` and missing."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        path = self._folder / TRANSFERS
-        if not self.has(TRANSFERS):
-            if self.network.arriving:
+        path = self._folder / name
+        if not self.has(name):
+            if needed:
                 raise InputError(str(path), "", "no such file", f"run {SCENARIO} again")
-            return super()._transfers()  # of [[flow]] only: the summary has them
+            return None
         try:
-            with self.source(TRANSFERS) as file:
+            with self.source(name) as file:
                 return pq.read_table(file).replace_schema_metadata(None)
         except (OSError, pa.ArrowException) as error:
             raise _damaged(path, error) from None
@@ -204,7 +215,7 @@ def _check(found: StoredResult, folder: Path) -> None:
         if which != "traffic" or summary.traffic:
             _check_series(found, f"{which}.parquet", folder)
     # Written only by runs that have such rows; that of another run must not be read as this one's.
-    for optional in ("traffic.parquet", TRANSFERS):
+    for optional in ("traffic.parquet", TRANSFERS, MESSAGES):
         if found.has(optional):
             _check_series(found, optional, folder)
 
@@ -238,9 +249,10 @@ _NUMBERS = {
     "transfers": (
         *("index", "start_s", "size_bytes", "completed_s", "completion_s", "ideal_s", "slowdown"),
     ),
+    "messages": ("index", "written_s", "size_bytes", "completed_s", "completion_s"),
 }
 _NAMES: dict[str, tuple[str, ...]] = {which: (name,) for which, name in NAME_COLUMN.items()}
-_NAMES |= {"transfers": ("source", "protocol")}
+_NAMES |= {"transfers": ("source", "protocol"), "messages": ("flow",)}
 
 
 def _check_columns(which: str, schema: pa.Schema) -> None:

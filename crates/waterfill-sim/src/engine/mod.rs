@@ -12,7 +12,7 @@ use std::sync::Arc;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::Instant;
-use waterfill_network::series::ARRIVAL_COLUMNS;
+use waterfill_network::series::{ARRIVAL_COLUMNS, MESSAGE_COLUMNS};
 use waterfill_network::{Network, Series, Watch};
 
 use crate::access::AccessLink;
@@ -242,6 +242,19 @@ impl Simulation {
         let mut rows = Series::new(&ARRIVAL_COLUMNS);
         for arrival in self.all_arrivals() {
             rows.push(&arrival.row());
+        }
+        rows
+    }
+
+    /// Returns one row per message that applications have written so far, by flow and in their order.
+    #[must_use]
+    pub fn messages(&self) -> Series {
+        let mut rows = Series::new(&MESSAGE_COLUMNS);
+        for (flow, sender) in self.group_senders().enumerate() {
+            let Some(application) = sender.application() else { continue };
+            for (index, [written_s, size_bytes, completed_s]) in application.rows(self.now).enumerate() {
+                rows.push(&[flow as f64, index as f64, written_s, size_bytes, completed_s]);
+            }
         }
         rows
     }

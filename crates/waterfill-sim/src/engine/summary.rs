@@ -12,6 +12,7 @@ use super::record::place;
 use crate::application::Application;
 use crate::flow::{Owner, ReceivingHost, SendingHost};
 use crate::limits::LongestRecovery;
+use crate::sender::Sender;
 use crate::traffic::{CompletionTimes, FlowTotals, Traffic};
 
 impl Simulation {
@@ -45,6 +46,13 @@ impl Simulation {
         });
         let links = links.collect();
         Summary { flows, links, traffic, engine }
+    }
+
+    /// Returns the senders of the flows in the summary's order.
+    pub(super) fn group_senders(&self) -> impl Iterator<Item = &Sender> {
+        let senders = &self.record.places.senders;
+        let hosts = (0..self.record.flows()).map(|i| place(senders, i)).map(|(part, at)| &self.parts[part].senders[at]);
+        hosts.filter(|host| matches!(host.owner, Owner::Group(_))).map(|host| &host.sender)
     }
 
     fn flow_summary(&self, from: &SendingHost, to: &ReceivingHost, now: Instant) -> Option<FlowSummary> {
