@@ -369,39 +369,47 @@ def grouped(
 
 
 def draw(found: Mapping[FaultCase, Cost], stem: Path) -> None:
-    """Draw two heat maps of protocols and faults: seconds lost, and the other flow's rate."""
+    """Draw two heat maps of protocols and faults: seconds lost, and what the other flow lost.
+
+    In both, dark is harm.
+    """
     from matplotlib.figure import Figure
 
     from waterfill.analysis.draw import save
 
     costs = by_protocol(found)
-    figure = Figure(figsize=(11, 0.26 * len(costs) + 3.2), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
-    names = [fault.name for fault in FAULTS]
-    panels: list[tuple[Any, str, float, Callable[[Cost], float]]] = [
-        (left, "seconds of the flows' rate lost", 10.0, lambda c: c.lost_s),
-        (right, "the other flow's rate meanwhile (% of without the fault)", 100.0,
-         lambda c: 100 * c.other),
-    ]  # fmt: skip
-    for axis, title, most, value in panels:
-        rows = [
-            [value(of[name]) if name in of else math.nan for name in names] for of in costs.values()
-        ]
-        # Dark is bad on both: cividis is read alike with every kind of colour vision.
-        shade = "cividis_r" if axis is left else "cividis"
-        axis.imshow(rows, cmap=shade, vmin=0, vmax=most, aspect="auto")
-        for y, row in enumerate(rows):
-            for x, number in enumerate(row):
-                if not math.isnan(number):
-                    dark = number > most / 2 if axis is left else number < most / 2
-                    text = f"{number:.1f}" if axis is left and number < 10 else f"{number:.0f}"
-                    axis.text(x, y, text, ha="center", va="center", fontsize=5.5,
-                              color="white" if dark else "black")  # fmt: skip
-        axis.set_title(title, fontsize=9)
-        titles = [fault.title for fault in FAULTS]
-        axis.set_xticks(range(len(names)), titles, rotation=60, ha="right", fontsize=7)
-        axis.set_yticks(range(len(costs)), list(costs), fontsize=7)
+    figure = Figure(figsize=(9.5, 0.46 * len(costs) + 3.2), layout="constrained")
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    _harm(figure, upper, costs, "both flows: seconds of their rate lost", 10.0,
+          lambda cost: cost.lost_s)  # fmt: skip
+    _harm(figure, lower, costs, "other flow: rate lost during the fault (%)", 100.0,
+          lambda cost: 100 - 100 * cost.other)  # fmt: skip
+    titles = [fault.title for fault in FAULTS]
+    lower.set_xticks(range(len(titles)), titles, rotation=50, ha="right", fontsize=9)
     save(figure, stem)
+
+
+def _harm(
+    figure: Any, axis: Any, costs: Mapping[str, Mapping[str, Cost]], title: str, most: float,
+    value: Callable[[Cost], float],
+) -> None:  # fmt: skip
+    """Draw the heat map of one quantity, from 0 to `most`, with its numbers and scale."""
+    rows = [
+        [value(of[fault.name]) if fault.name in of else math.nan for fault in FAULTS]
+        for of in costs.values()
+    ]
+    # cividis is read alike with every kind of colour vision.
+    image = axis.imshow(rows, cmap="cividis_r", vmin=0, vmax=most, aspect="auto")
+    for y, row in enumerate(rows):
+        for x, number in enumerate(row):
+            if not math.isnan(number):
+                text = f"{number:.1f}" if most == 10 and number < 10 else f"{number:.0f}"
+                axis.text(x, y, text.replace("-0", "0").replace("-", "−"), ha="center",
+                          va="center", fontsize=8.5,
+                          color="white" if number > most / 2 else "black")  # fmt: skip
+    axis.set_title(title, fontsize=11, loc="left")
+    axis.set_yticks(range(len(costs)), list(costs), fontsize=9)
+    figure.colorbar(image, ax=axis, extend="max" if most == 10 else "min", pad=0.01, aspect=40)
 
 
 STUDY = Study(

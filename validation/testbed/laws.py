@@ -268,13 +268,16 @@ def overview(runs: Mapping[LawCase, Mapping[str, Result]]) -> Figure:
     from matplotlib.figure import Figure
 
     rows = (len(runs) + 1) // 2
-    figure = Figure(figsize=(9.0, 0.6 + 2.2 * rows), layout="constrained")
+    figure = Figure(figsize=(9.0, 0.9 + 2.2 * rows), layout="constrained")
     grid = figure.subplots(rows, 2, squeeze=False)
     for axis, (case, places) in zip(grid.flat, runs.items(), strict=False):
         maxnet_plots.panel(axis, case.panel, places)
-        axis.set_title(case.name, fontsize="medium", loc="left")
+        axis.set_title(case.title.partition(" (ixcp")[0], fontsize="medium", loc="left")
     for axis in grid.flat[len(runs) :]:
         axis.set_axis_off()
+    backends = [name for name in maxnet_plots.NAMES if name in next(iter(runs.values()))]
+    if handles := maxnet_plots.legend(list(grid.flat), backends):
+        figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
     figure.supxlabel("time (s)", fontsize="medium")
     figure.supylabel("rate (Mbit/s)", fontsize="medium")
     return figure

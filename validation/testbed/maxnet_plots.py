@@ -30,7 +30,7 @@ _BACKENDS: Mapping[str, Mapping[str, Any]] = {
     "sim": {"linewidth": 1.0, "alpha": 1.0, "linestyle": "-"},
     "fluid": {"linewidth": 1.2, "alpha": 1.0, "linestyle": ":"},
 }
-_NAMES = {"linux": "kernel", "sim": "simulator", "fluid": "fluid"}
+NAMES = {"linux": "kernel", "sim": "simulator", "fluid": "fluid"}
 # More lines have no legend.
 _MAX_LEGEND = 20
 _MARKERS = {"linux": "o", "sim": "x"}
@@ -49,8 +49,7 @@ def curves(title: str, panels: Sequence[Panel], runs: Mapping[str, Result]) -> F
     grid[-1].set_xlabel("time (s)")
     figure.suptitle(title, x=0.01, ha="left")
     backends = [backend for backend in _BACKENDS if backend in runs]
-    handles = _legend(list(grid), backends)
-    if len(handles) <= _MAX_LEGEND:
+    if handles := legend(list(grid), backends):
         figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize="small")
     return figure
 
@@ -66,16 +65,17 @@ def panel(axis: Any, shown: Panel, runs: Mapping[str, Result]) -> None:
     axis.grid(alpha=0.3)
 
 
-def _legend(grid: Sequence[Any], backends: Sequence[str]) -> list[Any]:
-    """Return legend entries for each flow's colour and each backend's line style."""
+def legend(grid: Sequence[Any], backends: Sequence[str]) -> list[Any]:
+    """Return legend entries for each flow's colour and each backend's line style, if not many."""
     from matplotlib.lines import Line2D
 
     colours = {line.get_gid(): line.get_color() for axis in grid for line in axis.lines}
     found = [Line2D([], [], color=colour, label=name) for name, colour in colours.items()]
-    return found + [
-        Line2D([], [], color="#444444", label=_NAMES[backend], **_BACKENDS[backend])
+    found += [
+        Line2D([], [], color="#444444", label=NAMES[backend], **_BACKENDS[backend])
         for backend in backends
     ]
+    return found if len(found) <= _MAX_LEGEND else []
 
 
 def _lines(axis: Any, panel: Panel, backend: str, run: Result) -> None:
@@ -95,7 +95,7 @@ def _lines(axis: Any, panel: Panel, backend: str, run: Result) -> None:
         time_s, values = time_s[there], values[there]
         if panel.average_s > 0:
             time_s, values = series.intervals(time_s, values, panel.average_s)
-        label = f"{name}, {_NAMES[backend]}"
+        label = f"{name}, {NAMES[backend]}"
         (line,) = axis.plot(
             time_s, values / panel.unit, color=colour, label=label, **_BACKENDS[backend]
         )
@@ -117,7 +117,7 @@ def losses(points: Mapping[str, Sequence[tuple[float, str, float]]]) -> Figure:
             if mine:
                 x, y = np.array(mine).T
                 axis.plot(100 * x, y / 1e6, color=colour, marker=_MARKERS[backend],
-                          label=f"{law}, {_NAMES[backend]}", **style)  # fmt: skip
+                          label=f"{law}, {NAMES[backend]}", **style)  # fmt: skip
     axis.set_xlabel("loss probability, each way (%)")
     axis.set_ylabel("mean rate of a transfer of 20 s (Mbit/s)")
     axis.set_ylim(bottom=0)
