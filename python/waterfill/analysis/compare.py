@@ -49,7 +49,7 @@ from waterfill.runs.backends import Source
 from waterfill.runs.directory import Stage, recover
 from waterfill.runs.files import WriteError, read_text, why, write_text
 from waterfill.runs.laws import PythonLaw, check, infos, summaries, used
-from waterfill.runs.result import Result, to_json, to_pandas, to_polars
+from waterfill.runs.result import Result, fairness, to_json, to_pandas, to_polars
 from waterfill.runs.stored import load_run
 from waterfill.scenario.document import NO_DEFAULT_FLOW, Scenario
 from waterfill.scenario.loading import load
@@ -322,6 +322,7 @@ def figures(result: Result, allocated: Allocation, link: str) -> Figures:
         queue_bytes=Spread(**{kind: mine.queue_bytes[kind] for kind in ("mean", "p99", "max")}),
         drops=sum(entry.drops for entry in result.summary.links),
         jain_index=result.summary.jain_index,
+        jain_index_of_shares=fairness(result.summary),
         share_ratio=ShareRatio(worst=least[0], worst_flow=least[1], most=most[0]),
         settling_s=Settling(
             worst=slowest[0], worst_flow=slowest[1], never=_never(flows, counts, "settling_s")
@@ -436,6 +437,7 @@ class Comparison:
                 "queue_max_bytes": one.queue_bytes.max,
                 "drops": one.drops,
                 "jain_index": one.jain_index,
+                "jain_index_of_shares": one.jain_index_of_shares,
                 "min_share": one.share_ratio.worst,
                 "max_share": one.share_ratio.most,
                 "settling_s": one.settling_s.worst,
@@ -631,5 +633,5 @@ def _figures_of(run: Summary) -> list[tuple[str, str, bool, float | None]]:
             (f"utilization of {link.name}", "", False, link.utilization),
             (f"mean queue of {link.name}", "B", True, link.queue_bytes.mean),
         ]
-    found.append(("Jain's index", "", False, run.jain_index))
+    found.append(("Jain's index of rate ÷ share", "", False, fairness(run)))
     return found

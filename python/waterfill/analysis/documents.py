@@ -47,10 +47,11 @@ class Figures(Record):
     means never.
 
     `utilization` and `queue_bytes` are those of the bottleneck in the summary's window, `drops`
-    those of all links in the window, `jain_index` that of the rates in the window. `share_ratio` is
-    of the window, `settling_s` and `start_up_s` are of the whole run. `transfers` covers all flows
-    with a size; it is None if no flow has one. `hosts` are of all flows together; results of 0.2.0
-    and before lack it.
+    those of all links in the window, `jain_index` that of the rates in the window, and
+    `jain_index_of_shares` that of rate ÷ max-min share. `share_ratio` is of the window,
+    `settling_s` and `start_up_s` are of the whole run. `transfers` covers all flows with a size; it
+    is None if no flow has one. `hosts` are of all flows together; results of 0.2.0 and before lack
+    it.
     """
 
     bottleneck: str
@@ -59,6 +60,7 @@ class Figures(Record):
     queue_bytes: Spread
     drops: int
     jain_index: float | None
+    jain_index_of_shares: float | None
     share_ratio: ShareRatio
     settling_s: Settling
     start_up_s: StartUp

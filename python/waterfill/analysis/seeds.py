@@ -19,7 +19,9 @@ from waterfill.errors import InputError
 
 CONFIDENCE = 0.95
 _UNBOUNDED = (-math.inf, math.inf)
-BOUNDS: Mapping[str, tuple[float, float]] = {"jain_index": (0.0, 1.0), "loss_rate": (0.0, 1.0)}
+BOUNDS: Mapping[str, tuple[float, float]] = {
+    key: (0.0, 1.0) for key in ("jain_index", "jain_index_of_shares", "loss_rate")
+}
 """Quantities whose values, and so whose intervals, are limited."""
 # Beyond any use, and the seeds would no longer fit memory: more is a typing error.
 MAX_SEEDS = 10_000
@@ -43,6 +45,7 @@ def quantities(figures: Figures) -> dict[str, float | None]:
         "queue_bytes.p99": figures.queue_bytes.p99,
         "drops": float(figures.drops),
         "jain_index": figures.jain_index,
+        "jain_index_of_shares": figures.jain_index_of_shares,
         "share_ratio.worst": figures.share_ratio.worst,
         "settling_s.worst": figures.settling_s.worst,
         "start_up_s.median": figures.start_up_s.median,

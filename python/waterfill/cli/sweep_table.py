@@ -63,7 +63,9 @@ def document(sweep: Sweep, columns: Sequence[str]) -> Document:
 
 
 # Columns that only flows in the measure window fill.
-_OF_FLOWS = ("share_min", "share_max", "jain_index", "rtt_mean_ms", "rtt_p99_ms")
+_OF_FLOWS = (
+    *("share_min", "share_max", "jain_index", "jain_index_of_shares", "rtt_mean_ms", "rtt_p99_ms"),
+)
 
 
 def tables(sweep: Sweep, columns: Sequence[str]) -> list[Table | Text]:

@@ -18,7 +18,7 @@ from waterfill.analysis import tables as model
 from waterfill.analysis.tables import NONE, Column, LinkRow, TableCell
 from waterfill.contract.summary import FlowSummary, LinkSummary, StepCheck, Summary, Times
 from waterfill.errors import one_line
-from waterfill.runs.result import Document
+from waterfill.runs.result import Document, fairness
 from waterfill.scenario.units import TIME
 
 if TYPE_CHECKING:
@@ -113,8 +113,9 @@ def run(summary: Summary) -> list[Table | Text]:
     for title, entries in (("source", sources), ("group", groups)):
         if entries:
             parts += _completion(title, entries)
-    index = summary.jain_index
-    parts.append(Text(f"Jain's index {'–' if index is None else format(index, '.4f')}"))
+    index = fairness(summary)
+    shown = "–" if index is None else format(index, ".4f")
+    parts.append(Text(f"Jain's index of rate ÷ max-min share: {shown}"))
     if any(flow.retransmissions for flow in flows):
         parts.append(Text("retransmissions: of the whole run; drops: of the window."))
     if summary.decimated is not None:
@@ -303,7 +304,7 @@ def compare(runs: Mapping[str, ComparedRun]) -> list[Table | Text]:
     notes = (
         f"util. (utilization) and queue (mean, p99, max): of {one_line(mine.bottleneck)}, the "
         "bottleneck of most flow-seconds over all runs; drops: on all links.",
-        "min share: smallest rate ÷ max-min share of a flow.",
+        "Jain, min share: Jain's index and smallest value of rate ÷ max-min share over the flows.",
         f"settle: settling time, from a flow's start or a change of its share until its rate (mean "
         f"over {_time(mine.average_s)}) stays within 5 % of the share; slowest flow.",
         "start: start-up time, SYN to half the fair share (median, slowest flow).",

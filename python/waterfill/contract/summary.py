@@ -264,7 +264,8 @@ class Summary(Record):
     """The document of `run --json`. Keys with a default are present only if they apply.
 
     `schema_version` is that of the keys and columns, `version` that of the Waterfill that ran it;
-    results of 0.2.0 and before lack both. `laws` are those in Python.
+    results of 0.2.0 and before lack both. `laws` are those in Python. `jain_index` is that of the
+    rates, `jain_index_of_shares` that of rate ÷ max-min share.
     """
 
     schema_version: int = 0
@@ -281,6 +282,7 @@ class Summary(Record):
     groups: list[GroupSummary]
     jain_index: float | None
     engine: Engine
+    jain_index_of_shares: float | None = None
     laws: Mapping[str, LawSummary] | None = None
     warnings: list[FlowWarning] | None = None
     interrupted_at_s: float | None = None

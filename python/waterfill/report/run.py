@@ -16,7 +16,7 @@ from waterfill.analysis.tables import Column, LinkRow
 from waterfill.report import checks, tables, topology
 from waterfill.report.tables import Table
 from waterfill.runs import effective
-from waterfill.runs.result import to_json
+from waterfill.runs.result import fairness, to_json
 from waterfill.scenario.loading import from_toml
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def facts(result: Result) -> list[tuple[str, str]]:
         ("Flows", f"{sum(flow.count for flow in summary.flows):,}"),
         ("Link directions", f"{len(summary.links):,}"),
     ]
-    jain = summary.jain_index
+    jain = fairness(summary)
     if jain is not None:
-        found.append(("Jain's index", f"{jain:.4f}"))
+        found.append(("Jain's index of rate ÷ share", f"{jain:.4f}"))
     drops = sum(link.drops for link in summary.links)
     found.append(("Drops", f"{drops:,}"))
     found += [("Warning", line) for line in hosts.warnings(summary)]

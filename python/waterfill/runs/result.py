@@ -395,6 +395,7 @@ def summarise(
         ),
         engine=_engine(core.engine),
     )
+    document.jain_index_of_shares = fairness(document)
     if laws is not None:
         document.laws = laws
     if interrupted_at_s is not None:
@@ -495,6 +496,16 @@ def percentile(values: Sequence[float], percent: int) -> float | None:
     # The smallest i with (i + 1) / n ≥ percent / 100, in integers.
     place = max(0, -(-percent * len(values) // 100) - 1)
     return float(values[place]) if len(values) else None
+
+
+def fairness(summary: Summary) -> float | None:
+    """Return Jain's index of rate ÷ max-min share, also of results from before it was a key."""
+    return jain_index(
+        ratio
+        for flow in summary.flows
+        if flow.rate_bps is not None and flow.max_min_bps
+        for ratio in itertools.repeat(flow.rate_bps / flow.max_min_bps, flow.count)
+    )
 
 
 def jain_index(rates_bps: Iterable[float | None]) -> float | None:

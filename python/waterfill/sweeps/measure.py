@@ -13,7 +13,7 @@ from typing import Any
 from waterfill.analysis import hosts, transfers
 from waterfill.contract.summary import LimitedBy, Summary
 from waterfill.errors import InputError, nearest, shown
-from waterfill.runs.result import Result, percentile
+from waterfill.runs.result import Result, fairness, percentile
 
 # Peak-to-peak of a link's load over its rate above which a run may be unstable, and the fraction
 # of the part before below which it is dying out: as in the validation of linear stability.
@@ -110,6 +110,7 @@ COLUMNS: Mapping[str, tuple[str, Callable[[Summary], float | None]]] = {
     "share_min": ("smallest rate ÷ max-min share", lambda s: min(_shares(s), default=None)),
     "share_max": ("largest rate ÷ max-min share", lambda s: max(_shares(s), default=None)),
     "jain_index": ("Jain's index of the rates", lambda s: s.jain_index),
+    "jain_index_of_shares": ("Jain's index of rate ÷ max-min share", fairness),
     "rtt_mean_ms": ("mean RTT, mean over flows", lambda s: _mean(_rtts(s, "mean"))),
     "rtt_p99_ms": ("p99 of the RTT, largest of all flows",
                    lambda s: max(_rtts(s, "p99"), default=None)),

@@ -276,7 +276,8 @@ def test_figures_of_a_run(results):
     assert figures["utilization"] == pytest.approx(0.9, rel=0.02)
     assert figures["queue_bytes"] == results["maxnet"].summary["links"][0]["queue_bytes"]
     assert figures["drops"] == 0
-    assert figures["jain_index"] == results["maxnet"].summary["jain_index"]
+    for key in ("jain_index", "jain_index_of_shares"):
+        assert figures[key] == results["maxnet"].summary[key]
     f, g = figures["flows"]
     assert f["share_ratio"] == pytest.approx(1, abs=0.03)
     assert 0.6 - 1e-9 <= g["settling_s"] < 8

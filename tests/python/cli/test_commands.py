@@ -91,7 +91,7 @@ def test_run_json_is_one_document(waterfill, scenario):
     assert flow["rate_bps"] == pytest.approx(18e6, rel=0.05)
     assert link["utilization"] == pytest.approx(0.9, rel=0.05)
     assert [link["name"] for link in ran.document["links"]] == ["l", "l:rev"]
-    assert ran.document["jain_index"] == pytest.approx(1.0)
+    assert ran.document["jain_index"] == ran.document["jain_index_of_shares"] == pytest.approx(1.0)
     params = ran.document["params"]["maxnet"]
     assert (params["mu"], params["t"], params["x_max"]) == (0.9, 0.4, 1e15)
     assert "interrupted_at_s" not in ran.document

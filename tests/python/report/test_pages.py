@@ -39,7 +39,7 @@ def test_a_comparison_has_one_scale_and_one_table(made_comparison):
     table = rows(page, "runs")
     assert [row[0] for row in table] == ["maxnet", "xcp", "cubic"]
     document = json.loads((made_comparison / compare.DOCUMENT).read_text(encoding="utf-8"))
-    expected = [run["compare"]["jain_index"] for run in document["runs"].values()]
+    expected = [run["compare"]["jain_index_of_shares"] for run in document["runs"].values()]
     assert [float(row[6]) for row in table] == pytest.approx(expected, abs=1e-4)
     assert page.count('role="tabpanel"') == 3
     assert "&lt;script&gt;hacked" in page

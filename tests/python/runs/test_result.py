@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import synthetic
-from waterfill.contract.summary import CLOCKED
+from waterfill.contract.summary import CLOCKED, FlowSummary, Summary
 from waterfill.errors import InputError
 from waterfill.runs import files, result
 
@@ -44,6 +44,7 @@ def test_summary_has_the_contracts_keys_in_reading_order(run):
         "groups",
         "jain_index",
         "engine",
+        "jain_index_of_shares",
     ]
     flow = run.summary["flows"][0]
     assert list(flow)[:4] == ["name", "group", "index", "protocol"]
@@ -54,6 +55,16 @@ def test_summary_has_the_contracts_keys_in_reading_order(run):
 def test_speed_is_packet_transmissions_per_second_of_wall_time(run):
     # synthetic: 1 packet over 1 link in 0.1 s
     assert run.summary["engine"]["packet_transmissions_per_s"] == 10.0
+
+
+def test_unequal_shares_that_are_met_are_fair(run):
+    flow = run.summary.flows[0]
+    flows = [FlowSummary.read({**flow, "rate_bps": x, "max_min_bps": y, "count": n})
+             for x, y, n in ((9e6, 10e6, 1), (0.9e6, 1e6, 2), (None, 1e6, 1))]  # fmt: skip
+    summary = Summary.read({**run.summary, "flows": flows})
+    assert result.fairness(summary) == pytest.approx(1.0)
+    summary.flows[0].rate_bps = 18e6
+    assert result.fairness(summary) == pytest.approx((1.8 + 2 * 0.9) ** 2 / 3 / (1.8**2 + 2 * 0.81))
 
 
 def test_jain_index_by_hand():
