@@ -160,11 +160,11 @@ def compare(
     laws: Mapping[str, PythonLaw] | None = None,
     set: Mapping[str, Any] | None = None,
 ) -> Comparison:
-    """Run a scenario under several protocols in turn, by default under all explicit protocols.
+    """Run a scenario under several protocols in turn, by default maxnet, xcp, rcp and abc.
 
-    `protocols` is a list of names, or one text "maxnet,rcp". The flows that name no protocol use
-    each in turn. Other arguments as in `waterfill.run`; `laws` are protocols as well. Raises
-    InputError before any run.
+    `protocols` is a list of names, or one text "maxnet,rcp"; `explicit` and `all` stand for all
+    explicit protocols and all protocols. The flows that name no protocol use each in turn. Other
+    arguments as in `waterfill.run`; `laws` are protocols as well. Raises InputError before any run.
 
     >>> import waterfill
     >>> one = waterfill.Scenario("one", duration="2 s").link("l", "a", "b", "10 Mbit/s", "5 ms")
