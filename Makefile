@@ -35,6 +35,7 @@ docs: build ## write the pages made from the code: protocols, keys of a scenario
 	@$(VENV)/python -m tools.docs
 
 site: .venv/.dev build ## build the documentation site into out/site, readable without a network
+	@echo "site: compiling the simulator for pages, one to two minutes the first time" >&2
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/python -m mkdocs build --strict --quiet
 	@echo "open out/site/index.html, or: $(VENV)/python -m http.server --directory out/site --bind 127.0.0.1"
 

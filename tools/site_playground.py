@@ -58,7 +58,7 @@ def document(name: str) -> dict[str, Any]:
 def html() -> str:
     """Return the playground as HTML."""
     data = {name: document(name) for name in SCENARIOS}
-    text = json.dumps(data, allow_nan=False).replace("</", "<\\/")
+    text = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
     return (
         '<section class="wf-playground wf-card" aria-label="Playground">'
         f'<script type="application/json">{text}</script><div class="wf-controls"></div>'

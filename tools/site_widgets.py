@@ -274,7 +274,9 @@ def html(name: str) -> str:
     """Return a widget as HTML: its pictures and its data; raise WidgetError for an unknown name."""
     widget = of_name(name)
     drawn = map(chart.render, charts(widget, backends.run(widget.load(widget.laws[0]), on="sim")))
-    data = json.dumps(document(widget), allow_nan=False).replace("</", "<\\/")
+    data = json.dumps(document(widget), allow_nan=False, separators=(",", ":")).replace(
+        "</", "<\\/"
+    )
     note = "This copy of the documentation has no simulator in its pages: these are pictures."
     return (
         f'<section class="wf-widget wf-card" aria-label="{escape(widget.title)}">'

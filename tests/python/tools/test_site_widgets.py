@@ -152,6 +152,15 @@ def test_a_page_without_a_widget_stays():
     assert site_widgets.insert("<head></head>", "a/b.html") == "<head></head>"
 
 
+def test_a_host_without_the_tools_gets_pictures_and_no_script(monkeypatch):
+    monkeypatch.setattr(site_widgets, "engine", lambda: "")
+    page = site_widgets.insert("<head></head><body><!-- widget: price --></body>", "a/b.html")
+    assert page.count("<svg") == 2
+    assert "these are pictures" in page
+    assert "<script defer" not in page
+    assert list(site_widgets.files()) == ["assets/widget/chart.css"]
+
+
 def test_a_module_without_names_has_its_other_sections():
     head, code = b"\0asm\1\0\0\0", b"\x01\x02ab"
     assert packing.without_names(head + b"\0\x81\0n" + code + b"\0\1n") == head + code
