@@ -216,7 +216,10 @@ def _spread(wanted: Any, height: float) -> Any:
             last = groups.pop()
             groups[-1] += last
     pooled = [float(np.mean(group)) for group in groups for _ in group]
-    return np.array(pooled) + ENTRY * np.arange(len(wanted))
+    placed = np.array(pooled) + ENTRY * np.arange(len(wanted))
+    # None is lower than the panel, next to the numbers of the x axis.
+    least = 0.5 + ENTRY * np.arange(len(wanted))
+    return np.maximum(placed, least)
 
 
 def _colour(handle: Any) -> Any:
