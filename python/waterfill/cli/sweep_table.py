@@ -86,7 +86,7 @@ def tables(sweep: Sweep, columns: Sequence[str]) -> list[Table | Text]:
     ]
     if any(group.count > 1 for group in found):
         shown.append(Column("seeds", _count))
-    shown += [Column(name.replace("_", "\n"), partial(_estimate, name)) for name in used]
+    shown += [Column(_title(name), partial(_estimate, name)) for name in used]
     parts.append(printed(shown, found[:MAX_ROWS]))
     idle = [name for name in _OF_FLOWS if name in columns and name not in used]
     if idle and "[[flow]]" in sweep.plan.base.text:
@@ -137,6 +137,34 @@ def _header(name: str, unit: str) -> str:
     return "\n".join([*name.replace(".", ".\n").split("\n"), *([unit] if unit else [])])
 
 
+# Units of the tables of `run`; the dataset and JSON have SI units.
+_TABLE_UNITS = {
+    "_bytes": ("kB", 1e3),
+    "_bps": ("Mbit/s", 1e6),
+    "_ms": ("ms", 1.0),
+    "_s": ("s", 1.0),
+}
+_PERCENT = ("utilization", "loss_rate")
+
+
+def _units(name: str) -> tuple[str, str, float]:
+    """Return a column's name without its unit, the unit in tables, and its size in the dataset's
+    unit.
+    """
+    if name in _PERCENT:
+        return name, "%", 0.01
+    for suffix, (unit, size) in _TABLE_UNITS.items():
+        if name.endswith(suffix):
+            return name.removesuffix(suffix), unit, size
+    return name, "", 1.0
+
+
+def _title(name: str) -> str:
+    """Return a column heading with the words of its name and its unit on separate lines."""
+    words, unit, _ = _units(name)
+    return "\n".join([*words.split("_"), *([unit] if unit else [])])
+
+
 def _place(name: str, row: Group | Boundary) -> str:
     value = row.values[name]
     return number(value) if isinstance(value, float) else str(value)
@@ -155,5 +183,6 @@ def _estimate(name: str, group: Group) -> TableCell:
     found = group.estimates.get(name)
     if found is None:
         return NONE
-    half = "" if not _varies(found) else f"\n±{number(float(f'{found.half:.2g}'))}"
-    return TableCell(f"{number(found.mean)}{half}", found.mean)
+    _, _, size = _units(name)
+    half = "" if not _varies(found) else f"\n±{number(float(f'{(found.half or 0) / size:.2g}'))}"
+    return TableCell(f"{number(found.mean / size)}{half}", found.mean)

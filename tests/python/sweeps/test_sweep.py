@@ -195,6 +195,10 @@ def test_the_command_prints_a_table_and_writes_a_figure(waterfill, small):
         {"flow.f.count": 4.0},
     ]
     assert all(g["points"] == 2 for g in again.document["groups"])
+    # The table has the units of `run`, the document SI units.
+    for group in again.document["groups"]:
+        for name, size in (("utilization", 0.01), ("queue_p99_bytes", 1e3)):
+            assert f" {table.number(group['columns'][name]['mean'] / size)} " in ran.out
     assert "4 points are recorded already" in again.err
 
 
