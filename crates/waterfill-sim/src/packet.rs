@@ -92,6 +92,8 @@ impl Flags {
     pub(crate) const L4S: Self = Self(Self::MARKABLE.0 | Self::ECT1.0);
     /// Flag of data that reports a reduction of the sender's window (CWR).
     pub(crate) const REDUCED: Self = Self(1 << 6);
+    /// Flag of a QUIC packet that asks for an acknowledgement at once (IMMEDIATE_ACK).
+    pub(crate) const IMMEDIATE_ACK: Self = Self(1 << 6);
     /// Flag of an acknowledgement that reports a mark (ECE), unless it has an ACE field.
     pub(crate) const REPORTS_MARK: Self = Self(1 << 4);
     /// Position of an acknowledgement's ACE field, the low three bits of AccECN's counter of marked packets (RFC 9768).
@@ -164,14 +166,29 @@ pub(crate) struct Packet {
     pub(crate) flags: Flags,
     /// Slot of the acknowledgement's selective blocks.
     pub(crate) sack: SackId,
-    /// Packet number of data, or the next number expected in an acknowledgement. For QUIC's data:
-    /// [`Numbers`](crate::ack_frame::Numbers).
+    /// Packet number of data, or the next number expected in an acknowledgement with [`marked_bytes`] above it. For QUIC's
+    /// data: [`Numbers`](crate::ack_frame::Numbers).
     pub(crate) number: u64,
     /// Sending time of the data, carried back by its acknowledgement (RFC 7323's timestamps).
     pub(crate) sent: Instant,
     /// Sending time of the last packet that this packet's sender received; ZERO if there is none.
     pub(crate) echoed: Instant,
     pub(crate) cargo: Cargo,
+}
+
+/// Bits of the next number expected in an acknowledgement's `number`. The other 24 bits are AccECN's counter of marked
+/// bytes, as long as in its option.
+pub(crate) const EXPECTS_BITS: u32 = 40;
+
+/// Returns the next number expected, from an acknowledgement's `number`.
+pub(crate) const fn expects(number: u64) -> u64 {
+    number & ((1 << EXPECTS_BITS) - 1)
+}
+
+/// `[rfc9768:§3.2.3]` Returns the number of marked payload bytes, modulo 2²⁴ (r.ceb), from an acknowledgement's `number`.
+/// It is zero without the AccECN option.
+pub(crate) const fn marked_bytes(number: u64) -> u32 {
+    (number >> EXPECTS_BITS) as u32
 }
 
 /// What the first packet of a traffic source's flow tells the part of its receiver, which may be another thread's.

@@ -146,7 +146,8 @@ impl Receiver {
         self.on_data(now, &data, sacks);
         let arrivals = self.quic.as_mut()?;
         arrivals.forget_known(packet.echoed);
-        let at_once = arrivals.record(now, numbers.packet, packet.flags.has(Flags::MARKED));
+        let at_once = arrivals.record(now, numbers.packet, packet.flags.has(Flags::MARKED))
+            || packet.flags.has(Flags::IMMEDIATE_ACK); // [ack-frequency:§5]
         let due = now + arrivals.max_delay;
         // The end of the data is acknowledged at once, as on a TCP connection that closes.
         if !at_once && self.completed().is_some() == done {
@@ -280,6 +281,19 @@ mod tests {
         };
         assert_eq!(of(9), [false, true, false, false, true]);
         assert_eq!(of(1), [false, true, true, false, true], "as RFC 9000: each mark");
+    }
+
+    /// `[ack-frequency:§5]` A packet with an IMMEDIATE_ACK frame is acknowledged at once.
+    #[test]
+    fn ack_frequency_5_immediate_ack() {
+        let (mut r, mut sacks) = (asked(9, 1), Sacks::default());
+        let mut at = |number, flags| {
+            let packet = Packet { number: Numbers { packet: number, data: number }.encode(), flags, ..data(number) };
+            r.on_datagram(ms(number), &Packet { role: Role::Datagram, ..packet }, &mut sacks).is_some()
+        };
+        assert!(!at(0, Flags::default()));
+        assert!(at(1, Flags::IMMEDIATE_ACK));
+        assert!(!at(2, Flags::default()));
     }
 
     /// Marks are counted, so a lost acknowledgement loses none.

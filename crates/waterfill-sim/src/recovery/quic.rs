@@ -97,6 +97,8 @@ pub(crate) struct Quic {
     timer: Option<Instant>,
     /// Number of packets that may leave whatever the window.
     unlimited: u8,
+    /// Number of probes that have not left since the last PTO.
+    probes: u8,
     /// Start of the newest recovery period (congestion_recovery_start_time).
     recovery_start: Option<Instant>,
     recovering: bool,
@@ -203,7 +205,7 @@ impl Quic {
     /// [`Quic::after_ack`].
     pub(crate) fn on_ack(&mut self, now: Instant, frame: &AckFrame) -> Outcome {
         let mut outcome = Outcome::default();
-        self.unlimited = 0;
+        (self.unlimited, self.probes) = (0, 0);
         let end = self.base + self.sent.len() as u64;
         self.arrived_to = self.arrived_to.max((frame.largest + 1).min(end));
         for (from, to) in frame.ranges() {
@@ -262,11 +264,19 @@ impl Quic {
             found.0 = self.detect_losses(now, rtt);
         } else if self.in_flight > 0 {
             self.pto_count = (self.pto_count + 1).min(MAX_BACKOFF);
-            self.unlimited = PROBES;
+            (self.unlimited, self.probes) = (PROBES, PROBES);
             found.1 = true;
         }
         self.set_timer(now, rtt);
         found
+    }
+
+    /// `[ack-frequency:§7]` Returns true if the packet that is being sent asks for an acknowledgement at once: a probe of
+    /// a sender that has asked for fewer acknowledgements.
+    pub(crate) fn asks_at_once(&mut self) -> bool {
+        let probe = self.probes > 0;
+        self.probes = self.probes.saturating_sub(1);
+        probe && self.asked_delay.is_some()
     }
 
     /// Fills up the probes with the oldest data in flight if the sender has only `fresh` packets to send.
@@ -405,6 +415,20 @@ mod tests {
 
     fn ms(n: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(n)
+    }
+
+    /// `[ack-frequency:§7]` Both probes of a PTO ask for an acknowledgement at once, if the sender asks for fewer.
+    #[test]
+    fn ack_frequency_7_probes_ask_at_once() {
+        let of = |asked_delay| {
+            let mut quic = Quic { asked_delay, ..Quic::default() };
+            quic.on_sent(0, ms(0), &rtt());
+            let before = quic.asks_at_once();
+            assert!(quic.on_timer(ms(126), &rtt()).1, "a PTO");
+            [before, quic.asks_at_once(), quic.asks_at_once(), quic.asks_at_once()]
+        };
+        assert_eq!(of(Some(Duration::from_millis(50))), [false, true, true, false]);
+        assert_eq!(of(None), [false; 4]);
     }
 
     /// An RTT of 100 ms without variation: a PTO of 126 ms, and 112.5 ms until an overtaken packet is lost.

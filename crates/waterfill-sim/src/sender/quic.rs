@@ -118,9 +118,10 @@ impl Sender {
     /// Records a data packet that is being sent. Returns its numbers and flags.
     pub(super) fn on_datagram_sent(&mut self, now: Instant, data: u64) -> (u64, Flags) {
         let rtt = self.path_rtt();
-        let packet = self.recovery.quic().map_or(data, |quic| quic.on_sent(data, now, &rtt));
+        let sent = self.recovery.quic().map(|quic| (quic.on_sent(data, now, &rtt), quic.asks_at_once()));
+        let (packet, at_once) = sent.unwrap_or((data, false));
         // QUIC sets ECT on every packet, because none is a retransmission.
-        (Numbers { packet, data }.encode(), self.spec.ect)
+        (Numbers { packet, data }.encode(), self.spec.ect.with(Flags::IMMEDIATE_ACK, at_once))
     }
 
     /// Handles the timer of loss detection and probes.
