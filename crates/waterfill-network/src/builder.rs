@@ -166,6 +166,7 @@ impl FlowSpec {
             recovery: None,
             window_validation: None,
             pacing_quantum_packets: 1,
+            pacing_quantum_s: None,
             claimed_rtt_s: None,
             base_rtt_window_s: None,
             faults: Vec::new(),

@@ -56,6 +56,9 @@ pub struct FlowSpec {
     /// Number of packets that leave at once when pacing allows one.
     #[serde(default = "one")]
     pub pacing_quantum_packets: u32,
+    /// Time at the pacing rate whose packets leave at once (s), instead of that number; `None` for the number.
+    #[serde(default)]
+    pub pacing_quantum_s: Option<f64>,
     /// True if the receiver acknowledges only every second packet.
     pub delayed_ack: bool,
     /// Acknowledgements that a QUIC sender asks for; `None` for those of RFC 9000.

@@ -141,6 +141,10 @@ impl Network {
         if flow.pacing_quantum_packets == 0 {
             return Err(format!("{at}.pacing_quantum: must be above zero, got 0"));
         }
+        if let Some(quantum_s) = flow.pacing_quantum_s {
+            positive(&format!("{at}.pacing_quantum"), quantum_s)?;
+            time(&format!("{at}.pacing_quantum"), quantum_s)?;
+        }
         if let Some(demand) = flow.demand_bps {
             positive(&format!("{at}.demand"), demand)?;
         }

@@ -730,7 +730,7 @@ impl Sender {
         if self.is_paced() {
             let spacing = self.pacing_rate().map_or(Duration::ZERO, |rate| rate.time_for(u32::from(bytes)));
             let spacing = spacing.min(MAX_SPACING);
-            let wait = if self.rare.is_some() { self.wait_for_burst(spacing) } else { spacing };
+            let wait = if self.rare.is_some() { self.wait_for_burst(spacing, bytes) } else { spacing };
             self.next_send = self.next_send.max(now) + wait;
         }
         if self.rto_deadline == Instant::NEVER {

@@ -145,6 +145,7 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
     recovery: str | None = None
     window_validation: str | None = None
     pacing_quantum_packets: int = 1
+    pacing_quantum_s: float | None = None
     ecn_feedback: str | None = None
     ecn_codepoint: str | None = None
     after: tuple[int, ...] = ()

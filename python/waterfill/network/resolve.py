@@ -38,6 +38,7 @@ from waterfill.scenario.document import (
     Application,
     Flow,
     Link,
+    PacingTime,
     Scenario,
     Traffic,
     unsupported,
@@ -440,6 +441,7 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) 
     recovery = flow.recovery or (protocol.recovery if protocol.is_python else None)
     headers_bytes = TCP_IP_HEADER_BYTES + protocol.header_bytes
     sizes = (scenario.packet_size - headers_bytes, headers_bytes)
+    quantum = flow.pacing_quantum
     return FlowSpec(
         name=flow.name,
         count=flow.count,
@@ -468,7 +470,8 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) 
         ecn_codepoint=flow.ecn_codepoint,
         recovery=recovery,
         window_validation=flow.window_validation,
-        pacing_quantum_packets=flow.pacing_quantum or 1,
+        pacing_quantum_packets=quantum if isinstance(quantum, int) else 1,
+        pacing_quantum_s=quantum.time_s if isinstance(quantum, PacingTime) else None,
         claimed_rtt_s=flow.claimed_rtt,
         base_rtt_window_s=_base_rtt_window_s(flow, protocol, scenario),
         faults=links.host_faults(flow, scenario.duration),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, get_args
 
 import tomli_w
@@ -150,6 +150,42 @@ def _packets(value: object) -> int:
     if isinstance(value, str):
         return int(replace(PACKETS, zero=False, at_most=2**31 - 1).parse(value))
     return whole(value, minimum=1, maximum=2**31 - 1)
+
+
+@dataclass(frozen=True)
+class PacingTime:
+    """A pacing quantum given as a time at the pacing rate (s)."""
+
+    time_s: float
+
+
+def _quantum(value: object) -> int | PacingTime:
+    if isinstance(value, PacingTime):
+        return value
+    if isinstance(value, str) and SPAN.matches(value):
+        return PacingTime(SPAN.parse(value))
+    if isinstance(value, str) and not PACKETS.matches(value):
+        raise ValueError(
+            f'must be a number of packets such as "10 packets" or a time such as "1 ms", got '
+            f"{shown(value)}"
+        )
+    return _packets(value)
+
+
+def _quantum_text(value: int | PacingTime) -> int | str:
+    return value if isinstance(value, int) else SPAN.format(value.time_s)
+
+
+_QUANTUM_SCHEMA = WithJsonSchema({
+    "anyOf": [
+        {"type": "integer", "minimum": 1},
+        {"type": "string", "pattern": PACKETS.ecma_pattern, "examples": ["10 packets"]},
+        {"type": "string", "pattern": SPAN.ecma_pattern, "examples": ["1 ms"]},
+    ]
+})  # fmt: skip
+_PacingQuantum = Annotated[
+    int | PacingTime, PlainValidator(_quantum), PlainSerializer(_quantum_text), _QUANTUM_SCHEMA
+]
 
 
 def _arrivals(value: object) -> float:
@@ -583,8 +619,10 @@ class _Routed(Table):
     """Base RTT of the flows (s), reached by extra delay at the source's access link."""
     pacing: bool | None = None
     """True to pace the flows; default: as the protocol requires."""
-    pacing_quantum: Annotated[int, BeforeValidator(_packets), PACKETS.described()] | None = None
-    """Packets that leave at once when pacing allows one; default: 1."""
+    pacing_quantum: _PacingQuantum | None = None
+    """Packets that leave at once when pacing allows one, as a number or as a time at the pacing
+    rate, which gives at least two packets and at most 64 KiB; default: 1.
+    """
     ecn: bool | None = None
     """True if the flows' packets are ECN-capable, so that routers mark instead of dropping them."""
     ecn_feedback: Literal["classic", "dctcp", "accecn"] | None = None

@@ -383,6 +383,7 @@ def test_the_whole_document():
         "recovery": None,
         "window_validation": None,
         "pacing_quantum_packets": 1,
+        "pacing_quantum_s": None,
         "after": (),
         "after_count": None,
         "demands": (),

@@ -43,7 +43,7 @@ impl Sender {
         let rare = Rare {
             demand: demand.cloned(),
             application: flow.application.as_ref().map(|spec| Application::new(spec, &self.spec, seed)),
-            quantum: PacingQuantum::new(flow.pacing_quantum_packets),
+            quantum: PacingQuantum::new(flow),
         };
         if rare.demand.is_some() || rare.application.is_some() || rare.quantum.is_some() {
             self.timed |= rare.application.is_some();
@@ -88,11 +88,11 @@ impl Sender {
         }
     }
 
-    /// Returns the time until the next packet, after one that takes `spacing` at the pacing rate.
+    /// Returns the time until the next packet, after one of `bytes` that takes `spacing` at the pacing rate.
     #[inline(never)] // keeps the usual path short
-    pub(super) fn wait_for_burst(&mut self, spacing: Duration) -> Duration {
+    pub(super) fn wait_for_burst(&mut self, spacing: Duration, bytes: u16) -> Duration {
         let quantum = self.rare.as_mut().and_then(|rare| rare.quantum.as_mut());
-        quantum.map_or(spacing, |quantum| quantum.wait(spacing))
+        quantum.map_or(spacing, |quantum| quantum.wait(spacing, bytes))
     }
 
     /// Stops the timer, because all data is acknowledged, and records when the last packet left.
