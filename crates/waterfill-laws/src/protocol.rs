@@ -254,15 +254,21 @@ pub enum Ecn {
     /// DCTCP's ECN feedback (RFC 8257): the receiver reports the mark of each packet. This mode is on unless the
     /// scenario disables it.
     Accurate,
-    /// AccECN (RFC 9768): each acknowledgement carries the low three bits of the number of marked packets. This mode is
-    /// on unless the scenario disables it.
+    /// AccECN (RFC 9768): each acknowledgement carries the low three bits of the number of marked packets, and the number
+    /// of marked bytes in the AccECN option. This mode is on unless the scenario disables it.
     Counted,
+    /// AccECN without its option.
+    CountedInHeader,
 }
 
 impl Ecn {
     /// Ways of reporting marks to the sender, with their names in scenarios.
-    pub const FEEDBACK: [(Self, &'static str); 3] =
-        [(Self::Classic, "classic"), (Self::Accurate, "dctcp"), (Self::Counted, "accecn")];
+    pub const FEEDBACK: [(Self, &'static str); 4] = [
+        (Self::Classic, "classic"),
+        (Self::Accurate, "dctcp"),
+        (Self::Counted, "accecn"),
+        (Self::CountedInHeader, "accecn-ace"),
+    ];
 
     /// Returns the way of reporting marks with this name in scenarios.
     #[must_use]
@@ -273,7 +279,13 @@ impl Ecn {
     /// Returns true if a law with this use of ECN depends on the mark of each packet. It then uses ECN by default.
     #[must_use]
     pub const fn is_per_packet(self) -> bool {
-        matches!(self, Self::Accurate | Self::Counted)
+        matches!(self, Self::Accurate) || self.counts()
+    }
+
+    /// Returns true if acknowledgements count marked packets.
+    #[must_use]
+    pub const fn counts(self) -> bool {
+        matches!(self, Self::Counted | Self::CountedInHeader)
     }
 }
 

@@ -380,7 +380,7 @@ fn check_ecn(at: &str, flow: &FlowSpec, law: Ecn) -> Result<(), String> {
         };
         if law.is_per_packet() && !feedback.is_per_packet() {
             return Err(format!(
-                "{at}.ecn_feedback: must be dctcp or accecn, because {protocol} needs each packet's mark"
+                "{at}.ecn_feedback: must be dctcp, accecn or accecn-ace, because {protocol} needs each packet's mark"
             ));
         }
         if flow.recovery.as_deref().and_then(Retransmission::by_name) == Some(Retransmission::Quic) {

@@ -489,11 +489,11 @@ fn uses_of_ecn() {
     );
     assert_eq!(
         refused("dctcp", &keys(Some("classic"), None)),
-        "flow.f.ecn_feedback: must be dctcp or accecn, because dctcp needs each packet's mark"
+        "flow.f.ecn_feedback: must be dctcp, accecn or accecn-ace, because dctcp needs each packet's mark"
     );
     assert_eq!(
         refused("dctcp", &keys(Some("ace"), None)),
-        "flow.f.ecn_feedback: must be one of classic, dctcp, accecn, got \"ace\""
+        "flow.f.ecn_feedback: must be one of classic, dctcp, accecn, accecn-ace, got \"ace\""
     );
     assert_eq!(
         refused("prague", &keys(None, Some("ect2"))),

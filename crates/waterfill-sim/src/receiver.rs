@@ -9,7 +9,7 @@ use waterfill_laws::units::{Duration, Instant};
 
 use crate::binding::FlowProtocol;
 use crate::fault::ReceiverFaults;
-use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId, Sacks};
+use crate::packet::{Blocks, Cargo, EXPECTS_BITS, Flags, Packet, Role, SackId, Sacks};
 use crate::ranges::Ranges;
 use crate::sender::ecn::ACE_INITIAL;
 
@@ -57,6 +57,8 @@ pub(crate) struct Receiver {
     delayed: Delayed,
     /// What acknowledgements report of marks: a mark (ECE), or AccECN's counter of marked packets.
     reports: Flags,
+    /// Number of marked payload bytes for AccECN's option; 0 without the option.
+    marked_bytes: u32,
     /// True if the last packet was marked, with AccECN.
     last_marked: bool,
     /// Number of bytes received.
@@ -123,7 +125,8 @@ impl Receiver {
             above: Ranges::default(),
             latest: [0; 3],
             delayed: Delayed::NONE,
-            reports: if spec.ecn == Ecn::Counted { Flags::of_ace(ACE_INITIAL) } else { Flags::default() },
+            marked_bytes: 0,
+            reports: if spec.ecn.counts() { Flags::of_ace(ACE_INITIAL) } else { Flags::default() },
             last_marked: false,
             bytes_total: 0,
             bytes_counted: 0,
@@ -193,7 +196,7 @@ impl Receiver {
     fn falsified(&self, now: Instant, echo: AnyEcho) -> (AnyEcho, Flags) {
         let Some(faults) = &self.faults else { return (echo, self.reports) };
         let mut reports = self.reports;
-        if self.spec.ecn != Ecn::Counted && faults.misreports(now) {
+        if !self.spec.ecn.counts() && faults.misreports(now) {
             reports.clear(Flags::REPORTS_MARK);
         }
         (faults.echo(now, echo), reports)
@@ -203,7 +206,7 @@ impl Receiver {
     #[expect(clippy::inline_always, reason = "as for `on_packet`")]
     #[inline(always)]
     fn on_data(&mut self, now: Instant, packet: &Packet, sacks: &mut Sacks) -> Answer {
-        let (before, mark) = (self.reports, self.record_mark(now, packet.flags));
+        let (before, mark) = (self.reports, self.record_mark(now, packet));
         let counts = self.completed().is_none() && self.spec.counted.0 <= now && now <= self.spec.counted.1;
         self.bytes_total += u64::from(packet.bytes);
         if counts {
@@ -247,13 +250,14 @@ impl Receiver {
 
     /// Records the mark of a packet.
     #[inline]
-    fn record_mark(&mut self, now: Instant, flags: Flags) -> Mark {
-        if self.spec.ecn == Ecn::Off { Mark::Usual } else { self.report_mark(now, flags) }
+    fn record_mark(&mut self, now: Instant, packet: &Packet) -> Mark {
+        if self.spec.ecn == Ecn::Off { Mark::Usual } else { self.report_mark(now, packet) }
     }
 
     /// Records the mark of a packet as the flow's feedback wants it.
     #[inline(never)] // keeps the path without ECN short
-    fn report_mark(&mut self, now: Instant, flags: Flags) -> Mark {
+    fn report_mark(&mut self, now: Instant, packet: &Packet) -> Mark {
+        let flags = packet.flags;
         let marked = flags.has(Flags::MARKED);
         let reported = self.reports.has(Flags::REPORTS_MARK);
         let report = |on: bool| Flags::default().with(Flags::REPORTS_MARK, on);
@@ -269,10 +273,14 @@ impl Receiver {
                 self.reports = report(marked);
                 if marked == reported { Mark::Usual } else { Mark::Changed }
             }
-            Ecn::Counted => {
+            Ecn::Counted | Ecn::CountedInHeader => {
                 let first = marked && !std::mem::replace(&mut self.last_marked, marked);
                 if marked && !self.faults.as_ref().is_some_and(|faults| faults.misreports(now)) {
                     self.reports = Flags::of_ace(self.reports.ace() + 1); // [rfc9768:§3.2.1] r.cep
+                    if self.spec.ecn == Ecn::Counted {
+                        let payload = u32::from(packet.bytes - self.spec.header_bytes);
+                        self.marked_bytes = self.marked_bytes.wrapping_add(payload);
+                    }
                 }
                 // [rfc9768:§3.2.2.5.1] The first mark after a packet without one is acknowledged at once.
                 if first { Mark::Urgent } else { Mark::Usual }
@@ -369,7 +377,7 @@ impl Receiver {
             role,
             flags,
             sack,
-            number: self.next,
+            number: self.next | u64::from(self.marked_bytes) << EXPECTS_BITS,
             sent,
             echoed: now,
             cargo: Cargo::Echo(echo),
@@ -380,6 +388,7 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::{expects, marked_bytes};
     use waterfill_laws::registry::{AnyHeader, ProtocolId};
 
     fn receiver(delayed_ack: bool) -> Receiver {
@@ -490,7 +499,7 @@ mod tests {
         (r.spec.ecn, r.reports) = (Ecn::Counted, Flags::of_ace(ACE_INITIAL));
         let mut at = |n, marked| {
             let packet = Packet { flags: Flags::default().with(Flags::MARKED, marked), ..data(n) };
-            r.on_packet(Instant::from_ps(1), &packet, &mut sacks).map(|a| (a.number, a.flags.ace()))
+            r.on_packet(Instant::from_ps(1), &packet, &mut sacks).map(|a| (expects(a.number), a.flags.ace()))
         };
         assert_eq!(at(0, false), None);
         assert_eq!(at(1, false), Some((2, 5)));
@@ -498,6 +507,22 @@ mod tests {
         assert_eq!(at(3, true), None, "the second of a row is delayed");
         assert_eq!(at(4, true), Some((5, 0)), "8 modulo 8");
         assert_eq!(at(5, false), None);
+    }
+
+    /// `[rfc9768:§3.2.3]` The option counts the payload of marked packets. It leaves the next number expected as it is.
+    #[test]
+    fn rfc9768_3_2_3_acknowledgements_count_marked_bytes() {
+        let of = |ecn| {
+            let (mut r, mut sacks) = (receiver(false), Sacks::default());
+            r.spec.ecn = ecn;
+            [true, false, true].map(|marked| {
+                let packet = Packet { flags: Flags::default().with(Flags::MARKED, marked), ..data(r.next) };
+                let ack = r.on_packet(Instant::from_ps(1), &packet, &mut sacks).expect("an acknowledgement");
+                (expects(ack.number), marked_bytes(ack.number))
+            })
+        };
+        assert_eq!(of(Ecn::Counted), [(1, 1460), (2, 1460), (3, 2920)]);
+        assert_eq!(of(Ecn::CountedInHeader), [(1, 0), (2, 0), (3, 0)]);
     }
 
     #[test]

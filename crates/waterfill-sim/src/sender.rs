@@ -15,7 +15,7 @@ mod spec;
 
 use waterfill_laws::base_rtt::WindowedMin;
 use waterfill_laws::protocol::{
-    Ack, BaseRtt, Connection, Ecn, Event, PacketKind, Probe, Reduction, Retransmission, SendLimit, Sending,
+    Ack, BaseRtt, Connection, Event, PacketKind, Probe, Reduction, Retransmission, SendLimit, Sending,
 };
 use waterfill_laws::registry::{AnyEcho, AnyParams, AnySource, ProtocolId};
 use waterfill_laws::steps::StepLog;
@@ -125,7 +125,7 @@ impl Sender {
             whole_packets: WholePackets::default(),
             recovery: quic::recovery(&spec, flow),
             reduction: None,
-            marks: (spec.host.ecn == Ecn::Counted).then(|| Box::new(ecn::MarkCounter::new())),
+            marks: ecn::MarkCounter::new(&spec).map(Box::new),
             cwr_pending: false,
             app_limited: false,
             phase: Phase::Closed,

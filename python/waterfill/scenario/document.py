@@ -625,9 +625,10 @@ class _Routed(Table):
     """
     ecn: bool | None = None
     """True if the flows' packets are ECN-capable, so that routers mark instead of dropping them."""
-    ecn_feedback: Literal["classic", "dctcp", "accecn"] | None = None
+    ecn_feedback: Literal["classic", "dctcp", "accecn", "accecn-ace"] | None = None
     """How the receiver reports marks: per RTT (RFC 3168), per packet (RFC 8257) or counted
-    (RFC 9768); default: as the protocol requires."""
+    (RFC 9768), with the AccECN option or without it (accecn-ace); default: as the protocol
+    requires."""
     ecn_codepoint: Literal["ect0", "ect1"] | None = None
     """ECN field of packets that routers may mark; default: as the protocol requires."""
     recovery: Recovery | None = None

@@ -16,6 +16,9 @@ pub(super) const AE: u16 = 0x100;
 
 const NOP: u8 = 1;
 const SACK: u8 = 5;
+/// `[rfc9768:§3.2.3]` Kinds of the AccECN option, by the codepoint that its first counter is of.
+const ACCECN_ECT0: u8 = 172;
+const ACCECN_ECT1: u8 = 174;
 
 /// A packet's IPv4 fields.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +67,14 @@ impl Options {
     pub(super) fn push_handshake(&mut self, segment: u16) {
         let [high, low] = segment.to_be_bytes();
         self.push(&[2, 4, high, low, NOP, NOP, 4, 2, NOP, 3, 3, 14]);
+    }
+
+    /// Adds an AccECN option with the counter of marked bytes. The counter before it is of the codepoint that the flow does
+    /// not send, so it has its initial value.
+    pub(super) fn push_accecn(&mut self, l4s: bool, marked_bytes: u32) {
+        let [_, high, middle, low] = marked_bytes.to_be_bytes();
+        let kind = if l4s { ACCECN_ECT0 } else { ACCECN_ECT1 };
+        self.push(&[kind, 8, 0, 0, 1, high, middle, low]);
     }
 
     /// Adds a SACK option with up to three blocks of sequence numbers; adds nothing if there are no blocks.
@@ -179,6 +190,17 @@ mod tests {
             assert_eq!(usize::from(u16::from_be_bytes([bytes[2], bytes[3]])), frame.length());
         }
         assert_eq!(Frame::tcp(&ip, &tcp, &options, 1401).headers().len(), 60);
+    }
+
+    /// `[rfc9768:§3.2.3]` The counter of marked bytes is the second of both kinds, and fits next to three SACK blocks.
+    #[test]
+    fn rfc9768_3_2_3_the_option_counts_marked_bytes() {
+        for (l4s, kind) in [(true, ACCECN_ECT0), (false, ACCECN_ECT1)] {
+            let mut options = Options::new();
+            options.push_sack([(1, 2), (3, 4), (5, 6)].into_iter());
+            options.push_accecn(l4s, 0x01_02_03);
+            assert_eq!((options.length, &options.bytes[28..36]), (36, &[kind, 8, 0, 0, 1, 1, 2, 3][..]));
+        }
     }
 
     #[test]

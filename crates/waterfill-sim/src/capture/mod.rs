@@ -17,7 +17,7 @@ use waterfill_laws::units::Instant;
 use waterfill_network::{Network, TCP_IP_BYTES};
 
 use crate::flow::{Owner, SendingHost};
-use crate::packet::{Blocks, Cargo, Flags, Packet, Role, Sacks};
+use crate::packet::{Blocks, Cargo, Flags, Packet, Role, Sacks, expects, marked_bytes};
 use crate::sender::SenderSpec;
 use crate::sender::ecn::ACE_INITIAL;
 use frame::{ACK, AE, CWR, ECE, Frame, Ip, Options, SYN, Tcp};
@@ -313,7 +313,7 @@ fn segment(
     let mut options = Options::new();
     let ecn = spec.uses_ecn();
     let with = |flag: u16, on: bool| if on { flag } else { 0 };
-    let counts = spec.host.ecn == Ecn::Counted;
+    let counts = spec.host.ecn.counts();
     match packet.role {
         Role::Syn | Role::Open | Role::Data | Role::Datagram => {
             let handshake = packet.role == Role::Syn;
@@ -345,6 +345,9 @@ fn segment(
                 let present = blocks.iter().filter(|(from, to)| from < to);
                 options.push_sack(present.map(|&(from, to)| (at(from), at(to))));
             }
+            if spec.host.ecn == Ecn::Counted && !handshake {
+                options.push_accecn(spec.host.l4s, marked_bytes(packet.number));
+            }
             if let (Some(values), Cargo::Echo(echo)) = (values, &packet.cargo) {
                 let value = values.echo(echo, hop == 0);
                 let option = if handshake {
@@ -364,7 +367,7 @@ fn segment(
             let (sequence, acknowledgement, flags) = if handshake {
                 (server.wrapping_sub(1), client, SYN | ACK | reports)
             } else {
-                (server, at(packet.number), ACK | reports)
+                (server, at(expects(packet.number)), ACK | reports)
             };
             let tcp = Tcp { ports: [SERVER_PORT, client_port], sequence, acknowledgement, flags };
             Frame::tcp(&ip(packet, hop, [receiver, source]), &tcp, &options, 0)

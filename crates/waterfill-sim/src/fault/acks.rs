@@ -7,7 +7,7 @@
 use waterfill_laws::units::Instant;
 use waterfill_network::fault::{Effect, FaultSpec};
 
-use crate::packet::{Flags, Role, SackId};
+use crate::packet::{Flags, Role, SackId, expects};
 
 /// Thinning of a link's acknowledgements.
 #[derive(Debug)]
@@ -38,7 +38,6 @@ struct Newest {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OnWire {
     pub(crate) flow: u32,
-    /// Next packet that the acknowledgement expects.
     pub(crate) number: u64,
     pub(crate) role: Role,
     pub(crate) flags: Flags,
@@ -75,7 +74,8 @@ impl Thinning {
             self.release = packet.arrives;
             self.newest.clear();
         }
-        let newest = Newest { flow: packet.flow, number: self.accepted, stands_for: 1, expects: packet.number };
+        let newest =
+            Newest { flow: packet.flow, number: self.accepted, stands_for: 1, expects: expects(packet.number) };
         match self.newest.binary_search_by_key(&packet.flow, |known| known.flow) {
             Err(place) => {
                 self.newest.insert(place, newest);
@@ -83,7 +83,7 @@ impl Thinning {
             }
             Ok(place) => {
                 let before = std::mem::replace(&mut self.newest[place], newest);
-                if before.stands_for >= self.of || packet.number <= before.expects {
+                if before.stands_for >= self.of || newest.expects <= before.expects {
                     return None;
                 }
                 self.newest[place].stands_for = before.stands_for + 1;

@@ -17,7 +17,7 @@
 //! | D | `rtt_transition` | RTTs |
 //!
 //! # Header
-//! None: ECT(1) in the IP header, AccECN's counter in TCP's.
+//! None: ECT(1) in the IP header, AccECN's counters in TCP's.
 //!
 //! # Router
 //! None of its own: a `dualpi2` queue, or one that marks early.
@@ -33,7 +33,8 @@
 //! - The window shrinks at the first mark of a virtual RTT, by the α before, as in Linux.
 //! - Independence of the RTT begins `rtt_transition` RTTs after slow start, as in Linux: short flows start fast.
 //! - α stays at its initial value until the first mark, as in Linux: the first mark halves the window.
-//! - The draft's fall-back to classic ECN, when a queue marks as RFC 3168 does, is not built: Prague then takes less
+//! - The fall-back to classic ECN, when a queue marks as RFC 3168 does, is not built, because we have no text that fixes
+//!   its thresholds: they stand in a report by Briscoe and Ahmed (2019) and in Linux. Prague then takes less
 //!   notice of a mark than its neighbours. A run [warns](../results.md#warnings) of it.
 //!
 //! # Validation
