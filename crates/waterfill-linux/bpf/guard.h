@@ -152,6 +152,9 @@ static __always_inline void host_remember_failure(const struct tcp_sock *tp, con
 	before = bpf_map_lookup_elem(&places, &destination);
 	if (before && now < before->until_ns)
 		backoff = *before;
+	/* The first SYN that passed proves that the path works: an outage may have lost all that were sent before. */
+	if (syn && backoff.syn_failures && c->last_ack_us * 1000 + SYN_DROP_BACKOFF_NS < backoff.until_ns)
+		return;
 	backoff.syn_failures += syn;
 	backoff.echo_failures += !syn;
 	if (backoff.until_ns < until)

@@ -227,6 +227,7 @@ static __always_inline void host_connect(struct bpf_sock_ops *ops)
 	__builtin_memset(c, 0, sizeof(*c)); /* the socket may have been connected before */
 	c->syn_retries = own_retries;
 	c->netns = bpf_get_netns_cookie(ops);
+	c->last_ack_us = bpf_ktime_get_ns() / 1000; /* the SYN's time, until the handshake is over */
 	if (host_signs(tp)) {
 		c->reason = HOST_SIGNED;
 		return;

@@ -49,8 +49,9 @@ fn end() {
     let (Ok(role), Ok(bytes)) = (std::env::var("WATERFILL_END"), std::env::var("WATERFILL_BYTES")) else { return };
     let bytes: usize = bytes.parse().unwrap();
     let signs = std::env::var_os(signed::SIGN).is_some();
+    let listener; // open until the end, so that more than one client can connect
     let mut stream = if role == "serve" {
-        let listener = if signs { signed::listener(CLIENT) } else { TcpListener::bind("[::]:7001").unwrap() };
+        listener = if signs { signed::listener(CLIENT) } else { TcpListener::bind("[::]:7001").unwrap() };
         print_line("listening");
         listener.accept().unwrap().0
     } else if signs {
@@ -281,6 +282,26 @@ fn connections_on_paths_without_a_price_fall_back() {
     assert_eq!(number(fallbacks, "a SYN with the option got no answer"), 2.0, "{fallbacks}");
     assert_eq!(number(fallbacks, "earlier connections to this address lost the option"), 1.0, "{fallbacks}");
     assert_eq!(number(fallbacks, "no echo arrives"), 0.0, "{fallbacks}");
+}
+
+/// An outage loses the SYNs of all connections that begin in it, whatever their options.
+#[test]
+fn syns_lost_at_the_same_time_are_one_failure() {
+    let Some(network) = Network::new() else { return };
+    let mut daemon = network.daemon("--no-pin");
+    network.spaces.use_law();
+    network.path("drop_syn", &['b']);
+    let mut server = End::start(&network, 'b', "serve", 0, true);
+    assert_eq!(server.next(), "listening");
+    let mut clients = [0; 3].map(|bytes| End::start(&network, 'a', SERVER[0], bytes, true));
+    for client in &mut clients {
+        assert_eq!(client.next().split(' ').next(), Some("sent"));
+    }
+    drop((clients, server));
+    let (flow, _) = network.transfer(&mut daemon, SERVER[0], 0, true);
+    assert_eq!(flow["fallback_reason"], "a SYN with the option got no answer", "{flow}");
+    let (flow, _) = network.transfer(&mut daemon, SERVER[0], 0, true);
+    assert_eq!(flow["fallback_reason"], "earlier connections to this address lost the option", "{flow}");
 }
 
 #[test]
