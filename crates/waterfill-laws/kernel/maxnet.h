@@ -881,7 +881,7 @@ FIXED_INLINE void law_reduce(struct law_source *s, __u32 shift)
 		law->start_rate = law->rate; /* MaxStart continues from here */
 	if (law->start_initial > law->start_rate)
 		law->start_initial = law->start_rate; /* and Delta is not negative */
-	law->rising_window -= law->rising_window >> shift;
+	law->rising_window -= (__u32)((__u64)law->rising_window >> shift);
 	law->window = maxnet_window(law->rate, law->base_rtt);
 }
 
