@@ -13,11 +13,12 @@ import random
 import selectors
 import socket
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from validation.study import DAEMON, Option, Options, Study, linux_code, on_linux
+from validation.study import DAEMON, Option, Options, Study, linux_code, on_linux, only
 from validation.tables import markdown
 from validation.testbed.connections import difference
 from validation.testbed.maxnet_special import bed, isolated, streams
@@ -158,7 +159,9 @@ def network(law: str) -> RunNetwork:
 
 
 def observe(case: FctCase) -> Document:
-    """Run a case in this process tree. Returns times by size, fallbacks and the host's load."""
+    """Run a case in this process tree. Returns times by size, fallbacks with their reasons,
+    and the host's load.
+    """
     on = network(case.law)
     stream = streams(on)[0].stream
     with on.topology.namespace(stream.source).entered():
@@ -183,6 +186,7 @@ def observe(case: FctCase) -> Document:
         "took_s": {name: sorted(clients.took_s[size]) for name, size, _, _ in SIZES},
         "late": late, "host_load": os.getloadavg()[0],
         "fallbacks": sum(sum(one["fallbacks"].values()) for one in changes),
+        "reasons": dict(sum((Counter(one["fallbacks"]) for one in changes), Counter())),
     }  # fmt: skip
 
 
@@ -252,6 +256,7 @@ STUDY = Study(
     options=(
         Option("protocols", (), "default: " + ", ".join(LAWS), LAWS),
         Option("--seconds", 25.0, "time in which downloads begin (s)", low=1.0),
+        only("rcp 0.3*"),
     ),
     quick={"protocols": ("maxnet", "cubic"), "seconds": 3.0},
     cases=cases,

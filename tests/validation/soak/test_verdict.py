@@ -136,6 +136,7 @@ def test_the_daemons_log_is_calm_up_to_info():
     calm = "2026-11-22T16:15:30Z  INFO stopped by SIGTERM\n"
     calm += "2026-11-22T16:15:31Z ERROR not reloaded: waterfilld.toml:9: router.target 2\n"
     calm += "2026-11-22T16:15:32Z  WARN 12 connections fell back in 10 s: a reason\n"
+    calm += "2026-11-28T05:02:45Z  WARN suppressed 5 messages like this one: a:1 to b:2 fell back\n"
     assert verdict.complaints(calm) == []
     assert verdict.complaints(calm + "2026-11-22T16:15:30Z  WARN x\nthread panicked\n") == [
         "2026-11-22T16:15:30Z  WARN x",
