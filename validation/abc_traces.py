@@ -28,6 +28,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
 from validation.study import Option, Options, Study, StudyRun
@@ -257,26 +259,40 @@ def by_trace(outcomes: Sequence[Outcome], of: Sequence[Trace], seconds: float) -
 
 def draw(outcomes: Sequence[Outcome], path: Path) -> None:
     """Draw utilization against delay, as means over all traces."""
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axis = figure.add_subplot()
     points = {
         name: (1e3 * mean(outcomes, name, "delay_p95_s"), 100 * mean(outcomes, name, "utilization"))
         for name in dict.fromkeys(one.scheme for one in outcomes)
     }
-    for name, (delay_ms, used) in points.items():
-        # A name beside which another point would stand is written on the other side.
-        near = any(1 < x / delay_ms < 1.3 and abs(y - used) < 2 for x, y in points.values())
-        axis.plot([delay_ms], [used], "o", color="#d55e00" if name == ABC else "#0072b2")
-        axis.annotate(name, (delay_ms, used), (-4 if near else 4, 3), textcoords="offset points",
-                      fontsize=8, ha="right" if near else "left")  # fmt: skip
+    for name, point in points.items():
+        axis.plot(*point, "o", color="#d55e00" if name == ABC else "#0072b2")
     axis.set_xscale("log")
     axis.margins(x=0.12)
     axis.set_xlabel("95th percentile of the queueing delay (ms)")
     axis.set_ylabel("utilization (%)")
     axis.grid(alpha=0.3)
-    figure.savefig(path)
+    _name(figure, axis, points)
+    figure.savefig(path, dpi=150)
+
+
+def _name(figure: Figure, axis: Any, points: Mapping[str, tuple[float, float]]) -> None:
+    """Write each point's name on the first side on which it covers neither point nor name."""
+    figure.draw_without_rendering()
+    taken = [Bbox.from_bounds(x - 4, y - 4, 8, 8) for x, y in
+             axis.transData.transform(list(points.values()))]  # fmt: skip
+    for name, point in points.items():
+        for x, y in ((6, 0), (-6, 0), (0, 6), (0, -6)):
+            text = axis.annotate(
+                name, point, (x, y), textcoords="offset points", fontsize=9,
+                ha={6: "left", 0: "center", -6: "right"}[x],
+                va={6: "bottom", 0: "center", -6: "top"}[y],
+            )  # fmt: skip
+            box = text.get_window_extent()
+            if box.count_overlaps(taken) == 0 or y == -6:
+                taken.append(box)
+                break
+            text.remove()
 
 
 def load(directory: Path | None, seconds: float, bin_s: float) -> list[Trace]:
