@@ -33,9 +33,9 @@
 //! - The window shrinks at the first mark of a virtual RTT, by the α before, as in Linux.
 //! - Independence of the RTT begins `rtt_transition` RTTs after slow start, as in Linux: short flows start fast.
 //! - α stays at its initial value until the first mark, as in Linux: the first mark halves the window.
-//! - The fall-back to classic ECN, when a queue marks as RFC 3168 does, is not built, because we have no text that fixes
-//!   its thresholds: they stand in a report by Briscoe and Ahmed (2019) and in Linux. Prague then takes less
-//!   notice of a mark than its neighbours. A run [warns](../results.md#warnings) of it.
+//! - The fall-back to classic ECN, when a queue marks as RFC 3168 does, is not built. We have read neither the report that
+//!   defines it (Briscoe and Ahmed, 2019) nor Linux's version. Prague then takes less notice of a mark than its
+//!   neighbours. A run [warns](../results.md#warnings) of it.
 //!
 //! # Validation
 //! Against CUBIC in a `dualpi2` queue, over RTTs and rates: `l4s` of the simulator, and
