@@ -77,7 +77,8 @@ def test_the_figure_has_a_line_for_each_and_medians_below_the_tail():
     sizes = np.arange(1, 501)
     figure = plots.slowdowns({"one": table(sizes, slow), "two": table(sizes, 2 * slow)})
     share, size = figure.axes
-    assert [line.get_label() for line in share.lines] == ["one (500 flows)", "two (500 flows)"]
+    assert [line.get_label() for line in share.lines] == ["one", "two"]
+    assert "flows: 500 of one and 500 of two" in figure.sheet.note
     assert share.lines[0].get_xdata()[-1] == 9
     assert len(size.lines) == 4
     median, tail = (line.get_ydata() for line in size.lines[:2])
