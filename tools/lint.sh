@@ -46,7 +46,7 @@ check mypy .venv/bin/mypy
 PYTHONPATH=python check imports .venv/bin/lint-imports --no-logo --no-cache
 check file-length file_length
 check licences licences
-REUSE_ENCODING_MODULE=charset_normalizer check reuse .venv/bin/reuse lint --quiet
+check reuse .venv/bin/reuse lint --quiet
 check workflows .venv/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 for name in "${chosen[@]}"; do
