@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
@@ -92,30 +93,19 @@ def _varies(network: Network) -> bool:
 
 
 def _unsettled(network: Network, there: dict[int, CoreFlow], columns: Columns) -> list[FlowWarning]:
-    import numpy as np
-
-    kinds = {"f64": "<f8", "u32": "<u4", "u64": "<u8"}
-    time_s, index, rate_bps = (
-        np.frombuffer(columns[name][1], dtype=kinds[columns[name][0]])
-        for name in ("time_s", "flow", "rate_bps")
-    )
     start_s, end_s = network.measure_s
     middle_s = (start_s + end_s) / 2
-    count = int(index.max(initial=0)) + 1
-    means = []
-    for low_s, high_s in ((start_s, middle_s), (middle_s, end_s)):
-        # A sample that a limit of the window cuts is left out.
-        inside = (time_s > low_s + network.sample_s / 2) & (time_s <= high_s)
-        samples = np.bincount(index[inside], minlength=count)
-        sums = np.bincount(index[inside], rate_bps[inside], count)
-        means.append(sums / np.maximum(samples, 1))
-    larger, change = np.maximum(*means), np.abs(means[0] - means[1])
-    enough = larger * (middle_s - start_s) >= _MIN_PACKETS * 8 * network.packet_bytes
-    found = [
-        (float(change[i] / larger[i]), flow)
-        for i, flow in there.items()
-        if i < count and enough[i] and change[i] > _CHANGE * larger[i]
+    means = [
+        _means_bps(columns, low_s + network.sample_s / 2, high_s)
+        for low_s, high_s in ((start_s, middle_s), (middle_s, end_s))
     ]
+    found = []
+    for index, flow in there.items():
+        first_bps, second_bps = (half.get(index, 0.0) for half in means)
+        larger_bps, change_bps = max(first_bps, second_bps), abs(first_bps - second_bps)
+        enough = larger_bps * (middle_s - start_s) >= _MIN_PACKETS * 8 * network.packet_bytes
+        if enough and change_bps > _CHANGE * larger_bps:
+            found.append((change_bps / larger_bps, flow))
     return [
         FlowWarning(
             flow=flow.name,
@@ -125,3 +115,23 @@ def _unsettled(network: Network, there: dict[int, CoreFlow], columns: Columns) -
         )
         for share, flow in sorted(found, key=lambda one: -one[0])
     ]
+
+
+def _means_bps(columns: Columns, low_s: float, high_s: float) -> dict[int, float]:
+    """Return each flow's mean rate over the samples that end after `low_s` and up to `high_s`.
+
+    A sample that a limit of the window cuts is left out. Loops over the core's buffers, because
+    loading numpy would take longer than a small run.
+    """
+    codes = {"f64": "d", "u32": "I", "u64": "Q"}
+    time_s, index, rate_bps = (
+        memoryview(columns[name][1]).cast("B").cast(codes[columns[name][0]])
+        for name in ("time_s", "flow", "rate_bps")
+    )
+    sums: dict[int, float] = {}
+    counts: dict[int, int] = {}
+    for row in range(bisect_right(time_s, low_s), bisect_right(time_s, high_s)):
+        flow = index[row]
+        sums[flow] = sums.get(flow, 0.0) + rate_bps[row]
+        counts[flow] = counts.get(flow, 0) + 1
+    return {flow: total / counts[flow] for flow, total in sums.items()}

@@ -37,7 +37,7 @@ delay = "5 ms"
 name = "long"
 path = ["l"]
 """
-TABLE = "Jain's index"
+TABLE = "Jain's index of rate ÷ max-min share:"
 # Without figures, which take longer than all else. Without bytecode (-B): Python takes a short
 # write of it, under a limit, for a whole one, and every later import of that module would fail.
 WATERFILL = [

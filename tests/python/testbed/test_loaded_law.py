@@ -484,6 +484,7 @@ def test_the_integers_are_all_that_linux_has():
 
 def test_without_the_daemon_one_line_says_so(monkeypatch, waterfill, tmp_path):
     monkeypatch.setattr(kernel, "offered", lambda: ["reno", "cubic"])
+    monkeypatch.setattr(daemon, "binary", lambda: None)
     with pytest.raises(InputError, match=r'protocol: "maxnet" needs the daemon waterfilld'):
         backend.resolve(scenario())
 

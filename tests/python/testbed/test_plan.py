@@ -15,7 +15,7 @@ from waterfill.errors import InputError
 from waterfill.network import protocols, resolve
 from waterfill.network.protocols import ProtocolInfo
 from waterfill.scenario.loading import from_dict
-from waterfill.testbed import backend, checks, kernel, netlink, plan
+from waterfill.testbed import backend, checks, daemon, kernel, netlink, plan
 from waterfill.testbed.answer import Answer
 from waterfill.testbed.outcome import Outcome
 
@@ -253,6 +253,7 @@ def test_newreno_runs_without_sack_and_only_what_the_kernel_has_is_offered():
 )  # fmt: skip
 def test_what_linux_cannot_run_is_refused_in_one_line(monkeypatch, changes, key, said):
     monkeypatch.setattr(kernel, "offered", lambda: OFFERED)
+    monkeypatch.setattr(daemon, "binary", lambda: None)
     monkeypatch.setattr(checks, "missing", lambda **_: None)
     with pytest.raises(InputError) as error:
         backend.prepare(scenario(**changes))
