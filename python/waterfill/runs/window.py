@@ -123,11 +123,8 @@ def _means_bps(columns: Columns, low_s: float, high_s: float) -> dict[int, float
     A sample that a limit of the window cuts is left out. Loops over the core's buffers, because
     loading numpy would take longer than a small run.
     """
-    codes = {"f64": "d", "u32": "I", "u64": "Q"}
-    time_s, index, rate_bps = (
-        memoryview(columns[name][1]).cast("B").cast(codes[columns[name][0]])
-        for name in ("time_s", "flow", "rate_bps")
-    )
+    time_s, rate_bps = (memoryview(columns[name][1]).cast("d") for name in ("time_s", "rate_bps"))
+    index = memoryview(columns["flow"][1]).cast("I")
     sums: dict[int, float] = {}
     counts: dict[int, int] = {}
     for row in range(bisect_right(time_s, low_s), bisect_right(time_s, high_s)):
