@@ -45,19 +45,20 @@ def to_tours(page):
 
 
 def walk(page, name):
-    """Complete a tour by keyboard alone, from the list before; return its steps' titles."""
+    """Complete a tour by keyboard alone, from the list before; wait for each step's title.
+
+    The page shows the number of a step before the server's answer replaces the title.
+    """
     tour = tours.load()[name]
     studio_page.tab_to(page, "Tour")
     page.keyboard.type(tour.title)
     page.wait_for_selector(f"text={tour.title} · step 1 of {len(tour.steps)}")
     studio_page.tab_to(page, "Next")
-    titles = []
-    for place in range(len(tour.steps)):
+    for place, step in enumerate(tour.steps):
         page.wait_for_selector(f"text=step {place + 1} of {len(tour.steps)}")
-        titles.append(page.inner_text("#wf-results h2"))
+        page.locator("#wf-results h2", has_text=step.title).wait_for()
         page.keyboard.press("Enter")
     page.wait_for_selector("#wf-complete")
-    return titles
 
 
 def test_only_this_host_with_the_token_is_answered(studio):
@@ -96,9 +97,9 @@ if ALL:
     def test_every_tour_completes_by_keyboard(chromium, studio):
         with browser.shown(chromium, studio.at("scenario=dumbbell")) as shown:
             studio_page.ready(shown.page)
-            for name, tour in tours.load().items():
+            for name in tours.load():
                 to_tours(shown.page)
-                assert walk(shown.page, name) == [step.title for step in tour.steps]
+                walk(shown.page, name)
                 assert studio_page.problems(shown) == []
 
     def test_how_long_an_answer_takes(chromium, studio, capsys):
@@ -153,7 +154,7 @@ def test_a_visit_with_sliders_and_a_tour_by_keyboard_until_ctrl_c(chromium, stud
         check(shown, "light")
         to_tours(page)
         tour = next(iter(tours.load().values()))
-        assert walk(page, tour.name) == [step.title for step in tour.steps]
+        walk(page, tour.name)
         page.set_viewport_size({"width": browser.NARROW, "height": 900})
         page.emulate_media(color_scheme="dark")
         page.wait_for_selector("body.dark")
