@@ -208,7 +208,7 @@ class Scenario:
         """Read a scenario file in order to change the scenario; raise InputError if the file is
         invalid.
 
-        Files that it names (traces, sizes) are still looked for beside it.
+        Files that it names (traces, sizes) are still looked for in its directory.
         """
         from waterfill.scenario.loading import load, read_toml
 

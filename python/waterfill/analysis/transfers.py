@@ -2,7 +2,7 @@
 
 All take `Result.transfers`, or several of them concatenated. A percentile is the smallest value
 that this share of the completed flows does not exceed, as in the summary. Unfinished flows have no
-value; they are counted beside it.
+value; they are counted apart.
 """
 
 from __future__ import annotations

@@ -59,7 +59,6 @@ def reproduce(
     DIR/PAPER/EXPERIMENT, or to DIR if a single experiment is named in full.
     """
     from waterfill.analysis.looks import look
-    from waterfill.cli import claim_tables
     from waterfill.papers.claims import loading
     from waterfill.papers.reproduce import reproduce as run_all
     from waterfill.runs.files import make_directory
@@ -107,11 +106,8 @@ def reproduce(
         )
     judged = [claim for e in chosen for claim in found.claims.get(e.path, [])]
     _conclude(judged, json=json and not (found.interrupted and not judged))
-    for e in [] if json else [e for e in chosen if e.path in drawn]:
-        print_text("")
-        show(*claim_tables.claims(f"{e.path}: {e.title}", found.claims[e.path]))
-        for figure in drawn[e.path]:
-            print_text(f"figure: {figure}")
+    if not json:
+        _show_finished([e for e in chosen if e.path in drawn], found.claims, drawn)
     unwritten = Unwritten()
     if every and not found.interrupted and not found.unwritten:
         _write_pages(base, chosen, unwritten)
@@ -123,6 +119,22 @@ def reproduce(
         raise typer.Exit(INTERRUPTED)
     if _unexpected(judged) or failed:
         raise typer.Exit(1)
+
+
+def _show_finished(
+    experiments: Sequence[Experiment],
+    claims: Mapping[str, list[Judged]],
+    figures: Mapping[str, list[Path]],
+) -> None:
+    """Print each experiment's table of claims and the paths of its figures."""
+    from waterfill.cli import claim_tables
+
+    for experiment in experiments:
+        path = experiment.path
+        print_text("")
+        show(*claim_tables.claims(f"{path}: {experiment.title}", claims[path]))
+        for figure in figures[path]:
+            print_text(f"figure: {figure}")
 
 
 def _refuse_with_list(given: Mapping[str, bool]) -> None:

@@ -305,9 +305,8 @@ def compare(
     first, *further = seeds.seeds(next(iter(scenarios.values())).seed, count)
     unwritten = Unwritten()
     with ExitStack() as stack:
-        stage = None
-        if output is not None:
-            stage = stack.enter_context(_stage(output))  # before the runs, as in `run`
+        # Before the runs, as in `run`.
+        stage = None if output is None else stack.enter_context(_stage(output))
         with Bars(scenarios) as bars:
             of_run = _laws_of(own, scenarios)
             results = pool.run_each(scenarios, on=where, progress=bars.show, laws=of_run)
@@ -315,9 +314,8 @@ def compare(
             raise typer.Exit(INTERRUPTED)
         comparison = compare.of(results)
         document = comparison.document()
-        complete = len(results) == len(scenarios) and not any(
-            "interrupted_at_s" in r.summary for r in results.values()
-        )
+        complete = len(results) == len(scenarios)
+        complete &= not any("interrupted_at_s" in r.summary for r in results.values())
         if further and complete:
             with unwritten.collected():
                 folder = None if stage is None else stage.folder

@@ -150,15 +150,18 @@ def sweep(
     )  # fmt: skip
     checked = plan(scenario, spec)
     chosen = _shown(shown, checked)
-    if (resume or retry) and not (checked.folder / "sweep.json").exists():
-        option = "resume" if resume else "retry"
-        raise InputError(
-            str(checked.folder), "", f"no sweep to {option} here", f"leave out --{option}"
-        )
+    _check_start(checked, "resume" if resume else "retry" if retry else None)
+    _end(api.run(checked), chosen, json, drawn_as)
+
+
+def _check_start(checked: Plan, again: str | None) -> None:
+    """Raise InputError if there is no sweep to resume or retry (`again`), or nothing to vary."""
+    if again is not None and not (checked.folder / "sweep.json").exists():
+        why = f"no sweep to {again} here"
+        raise InputError(str(checked.folder), "", why, f"leave out --{again}")
     if not checked.design.axes() and not checked.design.seeds:
         advice = "add --grid KEY=A,B, --random N KEY=LOW..HIGH, --protocols or --seeds"
         raise InputError("sweep", "", "nothing to vary", advice)
-    _end(api.run(checked), chosen, json, drawn_as)
 
 
 def _refuse_idle(name: str, value: object, needed: str, *, there: bool) -> None:

@@ -74,11 +74,7 @@ def reproduce(
     }
     by_path = {experiment.path: experiment for experiment in chosen}
     places = {key: by_path[key[0]].backend(key[2]) for key in wanted}
-    results: dict[_Key, Result] = {
-        key: kept
-        for key, scenario in wanted.items()
-        if cached and (kept := cache.lookup(scenario, places[key])) is not None
-    }
+    results = _cached(wanted, places) if cached else {}
     titles = {
         title(by_path[key[0]], key[2], scenario.seed if len(samples[key[0]]) > 1 else None): key
         for key, scenario in wanted.items()
@@ -127,6 +123,12 @@ def reproduce(
     run_each(_longest_first(missing), on, progress=progress, done=keep)
     found.interrupted = len(found.claims) < len(chosen)
     return found
+
+
+def _cached(wanted: Mapping[_Key, Scenario], places: Mapping[_Key, str]) -> dict[_Key, Result]:
+    """Return the results of the runs that are in the cache."""
+    found = {key: cache.lookup(scenario, places[key]) for key, scenario in wanted.items()}
+    return {key: result for key, result in found.items() if result is not None}
 
 
 def _equal(wanted: Mapping[_Key, tuple[str, Scenario]]) -> dict[_Key, list[_Key]]:

@@ -121,7 +121,7 @@ def _keywords_of(
 def sweep(scenario: Source, **given: Any) -> Sweep:
     """Run a scenario at many points in parallel; return the dataset of their results.
 
-    `scenario` is a file or a `waterfill.Scenario`. Files that it names are looked for beside the
+    `scenario` is a file or a `waterfill.Scenario`. Files that it names are looked for next to the
     file it came from, else in the current directory, on the workers' hosts too.
 
     Arguments, all by name, as in `waterfill sweep`: `grid` {key: values}, `ranges` {key: (low,
