@@ -1,7 +1,6 @@
-"""Concurrent execution of papers' experiments, in which equal scenarios run only once.
+"""Concurrent execution of papers' experiments.
 
-Runs are independent, so the longest start first and all CPUs are busy until the end. Runs in the
-cache are not repeated. An experiment is judged and written as soon as its last run ends.
+An experiment is judged and written as soon as its last run ends.
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ from waterfill.analysis.looks import SCREEN, Look
 from waterfill.papers import output
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.verdict import Judged, judge
-from waterfill.runs import cache, interrupt
+from waterfill.papers.jobs import Job, run_jobs
+from waterfill.runs import interrupt
 from waterfill.runs.files import WriteError
-from waterfill.runs.pool import run_each
 from waterfill.runs.progress import Tick
 from waterfill.runs.result import Result
-from waterfill.scenario.document import Scenario
 
 # Experiment, place of the seed among the experiment's own, run.
 _Key: TypeAlias = tuple[str, int, str]
@@ -66,25 +64,15 @@ def reproduce(
     `look`. After Ctrl-C the result has the experiments that have finished.
     """
     samples = {experiment.path: experiment.samples(short, seed) for experiment in chosen}
-    wanted: dict[_Key, Scenario] = {
-        (path, place, name): scenario
-        for path, listed in samples.items()
-        for place, sample in enumerate(listed)
-        for name, scenario in sample.items()
-    }
     by_path = {experiment.path: experiment for experiment in chosen}
-    places = {key: by_path[key[0]].backend(key[2]) for key in wanted}
-    results = _cached(wanted, places) if cached else {}
-    titles = {
-        title(by_path[key[0]], key[2], scenario.seed if len(samples[key[0]]) > 1 else None): key
-        for key, scenario in wanted.items()
-    }
-    first = _equal(
-        {key: (places[key], wanted[key]) for key in titles.values() if key not in results}
-    )
-    missing = {label: wanted[key] for label, key in titles.items() if key in first}
-    if planned is not None:
-        planned({label: titles[label][0] for label in missing}, len(results))
+    wanted: dict[_Key, Job] = {}
+    for path, listed in samples.items():
+        for place, sample in enumerate(listed):
+            for name, scenario in sample.items():
+                label = title(by_path[path], name, scenario.seed if len(listed) > 1 else None)
+                on = by_path[path].backend(name)
+                wanted[path, place, name] = Job(label, path, scenario, on)
+    results: dict[_Key, Result] = {}
     found = Reproduction()
 
     def finish(experiments: Iterable[Experiment]) -> None:
@@ -107,44 +95,12 @@ def reproduce(
             if done is not None:
                 done(experiment, judged, figures)
 
-    def keep(label: str, result: Result) -> None:
-        if "interrupted_at_s" in result.summary:
-            return
-        if cached:
-            cache.store(missing[label], places[titles[label]], result)
-        same = first[titles[label]]
-        results.update(dict.fromkeys(same, result))
+    def keep(keys: Sequence[_Key], result: Result) -> None:
+        results.update(dict.fromkeys(keys, result))
         # Judging and drawing do not look for Ctrl-C, which may end them at once.
         with interrupt.listening(False):
-            finish([by_path[path] for path in dict.fromkeys(key[0] for key in same)])
+            finish([by_path[path] for path in dict.fromkeys(key[0] for key in keys)])
 
-    finish(chosen)
-    on = {label: places[titles[label]] for label in missing}
-    run_each(_longest_first(missing), on, progress=progress, done=keep)
+    run_jobs(wanted, keep, cached=cached, planned=planned, progress=progress)
     found.interrupted = len(found.claims) < len(chosen)
     return found
-
-
-def _cached(wanted: Mapping[_Key, Scenario], places: Mapping[_Key, str]) -> dict[_Key, Result]:
-    """Return the results of the runs that are in the cache."""
-    found = {key: cache.lookup(scenario, places[key]) for key, scenario in wanted.items()}
-    return {key: result for key, result in found.items() if result is not None}
-
-
-def _equal(wanted: Mapping[_Key, tuple[str, Scenario]]) -> dict[_Key, list[_Key]]:
-    """Group runs of equal scenarios on the same backend under the first of them, so that each runs
-    once.
-    """
-    equal: dict[tuple[str, str], list[_Key]] = {}
-    for key, (place, scenario) in wanted.items():
-        equal.setdefault((place, scenario.to_toml()), []).append(key)
-    return {keys[0]: keys for keys in equal.values()}
-
-
-def _longest_first(scenarios: Mapping[str, Scenario]) -> dict[str, Scenario]:
-    """Sort scenarios by work, largest first: duration (s) × total rate of links (bit/s)."""
-
-    def work(scenario: Scenario) -> float:
-        return scenario.duration * sum(link.capacity for link in scenario.link)
-
-    return dict(sorted(scenarios.items(), key=lambda item: work(item[1]), reverse=True))

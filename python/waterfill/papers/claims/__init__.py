@@ -18,6 +18,7 @@ Each experiment is a folder papers/PAPER/EXPERIMENT with a scenario.toml and a c
     unit = "s"
     relation = "<"                   # measured =, < or > the paper's value; default =
     paper_value = 1.0
+    of = "other run"                 # paper_value is then a factor of the measure on that run
     tolerance = "5 %"                # of the paper's value, or a number in `unit`; default 0
     expect = "reproduced"            # the recorded verdict; any other needs `why` too
     sentence = "§VII.A.1 rise"       # claims of a paper that share it count once by sentence

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from waterfill.errors import InputError, nearest, shown
 from waterfill.papers.claims.experiment import Experiment
@@ -71,34 +71,21 @@ def load(file: Path) -> Experiment:
     Raises InputError if the file cannot be read, is not TOML or has an error: an unknown key or
     measure, wrong arguments, a unit of another dimension.
     """
-    text = ""
-    try:
-        text = file.read_text(encoding="utf-8")
-        raw = tomllib.loads(text)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(str(file), "", f"cannot read the file: {reason}") from None
-    except ValueError as error:
-        raise InputError(str(file), "", f"not TOML in UTF-8: {toml_error(error, text)}") from None
-    try:
-        content = File.model_validate(raw)
-    except ValidationError as error:
-        # An unknown key explains a missing one.
-        errors = error.errors(include_url=False)
-        first = min(errors, key=lambda e: e["type"] != "extra_forbidden")
-        raise InputError(str(file), _key(raw, first["loc"]), _message(first)) from None
+    content = read_file(file, File)
     for key, message in _contradictions(content):
         raise InputError(str(file), key, message)
-    runs = _runs(content.grid, content.run)
+    runs = grid_runs(content.grid, content.run)
     kept = [run for run in content.run if run.short]
-    short = _runs(content.grid | content.short.grid, kept, content.short.set)
+    short = grid_runs(content.grid | content.short.grid, kept, content.short.set)
     names = [run.name for run in runs]
     for name, count in Counter(names).items():
         if count > 1:
             message = "must be unique, got the name twice"
             raise InputError(str(file), f"run.{name}", message)
     figures = [_checked_figure(figure, names, file) for figure in content.figure]
-    claims = [_checked_claim(claim, names, file) for claim in content.claim]
+    claims = [
+        checked_claim(claim, names, str(file), f"claim.{claim.id}") for claim in content.claim
+    ]
     return Experiment(
         paper=file.parent.parent.name,
         name=file.parent.name,
@@ -112,7 +99,30 @@ def load(file: Path) -> Experiment:
     )
 
 
-def _runs(
+_Content = TypeVar("_Content", bound=BaseModel)
+
+
+def read_file(file: Path, content: type[_Content]) -> _Content:
+    """Read a TOML file of this content; raise InputError if it cannot be read or a key is wrong."""
+    text = ""
+    try:
+        text = file.read_text(encoding="utf-8")
+        raw = tomllib.loads(text)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(str(file), "", f"cannot read the file: {reason}") from None
+    except ValueError as error:
+        raise InputError(str(file), "", f"not TOML in UTF-8: {toml_error(error, text)}") from None
+    try:
+        return content.model_validate(raw)
+    except ValidationError as error:
+        # An unknown key explains a missing one.
+        errors = error.errors(include_url=False)
+        first = min(errors, key=lambda e: e["type"] != "extra_forbidden")
+        raise InputError(str(file), _key(raw, first["loc"]), _message(first)) from None
+
+
+def grid_runs(
     grid: Mapping[str, Sequence[object]], single: Sequence[ExperimentRun], sets: Sequence[str] = ()
 ) -> list[ExperimentRun]:
     """Return the grid's runs followed by the single runs, or one run of the plain scenario."""
@@ -187,23 +197,29 @@ def _check_run(run: str | None, of: str, runs: Sequence[str], file: str, key: st
         raise InputError(file, key, f"unknown run {shown(run)}{nearest(run, runs)}")
 
 
-def _checked_claim(claim: Claim, runs: Sequence[str], file: Path) -> Claim:
+def checked_claim(claim: Claim, runs: Sequence[str], file: str, key: str) -> Claim:
+    """Return a claim with the arguments of its measure converted to the measure's types.
+
+    `runs` are the names of the experiment's runs; `key` is the claim's in messages. Raises
+    InputError for an unknown measure or run, wrong arguments, and a unit of another dimension.
+    """
     if claim.measure is None or claim.unit is None:
         return claim
-    key = f"claim.{claim.id}"
     if claim.measure not in MEASURES:
         known = nearest(claim.measure, MEASURES)
-        raise InputError(str(file), f"{key}.measure", f"unknown measure{known}")
+        raise InputError(file, f"{key}.measure", f"unknown measure{known}")
     measure = MEASURES[claim.measure]
-    _check_run(claim.run, measure.of, runs, str(file), f"{key}.run")
+    _check_run(claim.run, measure.of, runs, file, f"{key}.run")
+    if claim.of is not None:
+        _check_run(claim.of, measure.of, runs, file, f"{key}.of")
     units = [unit for unit, (dimension, _) in UNITS.items() if dimension == measure.dimension]
     if claim.unit not in units:
         problem = f"must be {' or '.join(units)}, got {shown(claim.unit)}"
-        raise InputError(str(file), f"{key}.unit", problem)
+        raise InputError(file, f"{key}.unit", problem)
     function = measure.function
-    args = _checked_args(function, measure.of, claim.args, str(file), f"{key}.args")
+    args = _checked_args(function, measure.of, claim.args, file, f"{key}.args")
     both = claim.args | claim.short_args
-    short = _checked_args(function, measure.of, both, str(file), f"{key}.short_args")
+    short = _checked_args(function, measure.of, both, file, f"{key}.short_args")
     return claim.model_copy(update={"args": args, "short_args": short})
 
 

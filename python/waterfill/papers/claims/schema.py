@@ -44,44 +44,46 @@ def _id(value: str) -> str:
     return value
 
 
-_Id = Annotated[str, AfterValidator(_id)]
-_Text = Annotated[str, Field(min_length=1)]
+Id = Annotated[str, AfterValidator(_id)]
+Text = Annotated[str, Field(min_length=1)]
 
 
-class _Table(BaseModel):
+class Table(BaseModel):
+    """A table of a claims.toml, or of another file of its kind. Unknown keys are errors."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class Figure(_Table):
+class Figure(Table):
     """One [[figure]]: a plot that is written to NAME.png and NAME.svg."""
 
-    name: _Id
+    name: Id
     plot: str
     run: str | None = None
     args: dict[str, Any] = {}
 
 
-class ExperimentRun(_Table):
+class ExperimentRun(Table):
     """One [[run]]: a scenario file of the experiment's folder, with overrides, and its backend.
 
     Without `short` it is not in the short version.
     """
 
-    name: _Text
-    scenario: _Text = "scenario.toml"
+    name: Text
+    scenario: Text = "scenario.toml"
     on: Literal["sim", "fluid"] = "sim"
     set: list[str] = []
     short: bool = True
 
 
-class Short(_Table):
+class Short(Table):
     """The [short] table: overrides of the short version, and the grid points that it keeps."""
 
     set: list[str] = []
     grid: dict[str, list[str | int | float | bool]] = {}
 
 
-class OverSeeds(_Table):
+class OverSeeds(Table):
     """Recorded range of a claim over single runs with different seeds, in the claim's unit."""
 
     runs: int = Field(ge=2)
@@ -112,14 +114,14 @@ def boundaries(relation: Relation, value: float, tolerance: float) -> tuple[floa
     }[relation]
 
 
-class Claim(_Table):
+class Claim(Table):
     """One [[claim]]. The package's docstring explains its keys."""
 
-    id: _Id
-    source: _Text
-    statement: _Text
-    sentence: _Text | None = None
-    beyond: _Text | None = None
+    id: Id
+    source: Text
+    statement: Text
+    sentence: Text | None = None
+    beyond: Text | None = None
     run: str | None = None
     measure: str | None = None
     args: dict[str, Any] = {}
@@ -128,11 +130,12 @@ class Claim(_Table):
     unit: str | None = None
     relation: Relation = "="
     paper_value: float | None = None
+    of: str | None = None
     tolerance: float | str = 0.0
     over_seeds: OverSeeds | None = None
     expect: Verdict
-    why: _Text | None = None
-    insensitive: _Text | None = None
+    why: Text | None = None
+    insensitive: Text | None = None
 
     @property
     def tolerance_in_unit(self) -> float | None:
@@ -146,10 +149,10 @@ class Claim(_Table):
         return self.tolerance
 
 
-class File(_Table):
+class File(Table):
     """The content of a whole claims.toml."""
 
-    title: _Text
+    title: Text
     seeds: Annotated[int, Field(ge=1)] = 1
     grid: dict[str, list[str | int | float | bool]] = {}
     run: list[ExperimentRun] = []

@@ -106,19 +106,48 @@ def _judge_one(
 ) -> Judged:
     try:
         values = [measure(claim, runs, short) for runs in samples]
+        others = [measure(claim, runs, short, claim.of) for runs in samples if claim.of]
     except KeyError as error:
         file, key = str(experiment.folder / "claims.toml"), f"claim.{claim.id}.args"
         message = f"unknown name {shown(error.args[0])}; use a name of its run"
         raise InputError(file, key, message) from None
-    value = mean(values)
     changed = _shortened(experiment, claim) if short else []
+    return judge_values(experiment, claim, values, others, changed)
+
+
+def judge_values(
+    experiment: Experiment,
+    claim: Claim,
+    values: Sequence[float | None],
+    others: Sequence[float | None] = (),
+    changed: Sequence[str] = (),
+) -> Judged:
+    """Judge a claim by its values in `unit`, one per seed.
+
+    `others` are the values of the run that the claim's `of` names, and `changed` what a short
+    version changed.
+    """
+    claim = absolute(claim, others)
+    value = mean(values)
     return Judged(
         **state(experiment, claim),
         measured=_finite(value),
         values_=[_finite(each) for each in values],
         verdict=verdict(claim, value, recorded=not changed),
-        short=changed or None,
+        short=list(changed) or None,
     )
+
+
+def absolute(claim: Claim, others: Sequence[float | None]) -> Claim:
+    """Return a claim whose value is a factor as a claim with the value in `unit`: the factor × the
+    mean of `others`, which are the values of the run that `of` names.
+    """
+    if claim.of is None or claim.paper_value is None:
+        return claim
+    other = mean(others)
+    known = other is not None and math.isfinite(other)
+    value = claim.paper_value * other if known and other is not None else None
+    return claim.model_copy(update={"paper_value": value, "of": None})
 
 
 def _shortened(experiment: Experiment, claim: Claim) -> list[str]:
@@ -168,9 +197,11 @@ def state(experiment: Experiment, claim: Claim) -> Statement:
     )
 
 
-def measure(claim: Claim, runs: Mapping[str, Result], short: bool = False) -> float | None:
+def measure(
+    claim: Claim, runs: Mapping[str, Result], short: bool = False, run: str | None = None
+) -> float | None:
     """Return a claim's value on one sample, in `unit`: None if not measurable, infinity if never
-    reached.
+    reached. A measure of one run reads `run`, by default the claim's own.
     """
     if claim.measure is None or claim.unit is None:
         return None
@@ -181,7 +212,7 @@ def measure(claim: Claim, runs: Mapping[str, Result], short: bool = False) -> fl
     elif chosen.of == "runs":
         value = chosen.function(runs, **args)
     else:
-        value = chosen.function(runs[claim.run or next(iter(runs))], **args)
+        value = chosen.function(runs[run or claim.run or next(iter(runs))], **args)
     return None if value is None else value / UNITS[claim.unit][1]
 
 
