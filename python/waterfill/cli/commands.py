@@ -18,7 +18,7 @@ import typer
 from typer import Option
 from typer.models import CommandInfo
 
-from waterfill.cli import formats, laws, papers, report, running, scenarios, studio, sweep
+from waterfill.cli import evaluate, formats, laws, papers, report, running, scenarios, studio, sweep
 from waterfill.cli.arguments import examples
 from waterfill.cli.console import print_text, settle, unwritable
 from waterfill.cli.theory import app as theory_app
@@ -99,6 +99,13 @@ app.command(epilog=examples("waterfill protocols", "waterfill protocols maxnet r
 )
 app.add_typer(theory_app)
 app.command(epilog=examples("waterfill response --quick"))(laws.response)
+app.command(
+    epilog=examples(
+        "waterfill evaluate cubic",
+        "waterfill evaluate my-cubic --law examples/own_cubic.py --quick",
+        "waterfill evaluate maxnet --routers half -o out",
+    ),
+)(evaluate.evaluate)
 app.command(
     epilog=examples(
         "waterfill reproduce --list --verdict differs",

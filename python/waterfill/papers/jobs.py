@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from waterfill.errors import InputError
 from waterfill.runs import cache
 from waterfill.runs.law_files import identity
 from waterfill.runs.laws import PythonLaw, used
@@ -46,11 +47,13 @@ def run_jobs(
     cached: bool = True,
     planned: Callable[[Mapping[str, str], int], None] | None = None,
     progress: Callable[[str, Tick], None] | None = None,
+    refused: Callable[[Sequence[_Key], InputError], None] | None = None,
 ) -> None:
     """Run jobs and pass each result to `done` with the keys of all jobs that it answers.
 
     `planned` is called once, with {title: group} of the runs to do and the number of jobs that the
-    cache answers. Interrupted runs are not passed on. Raises InputError as `runs.backends.run`.
+    cache answers. Interrupted runs are not passed on. Raises InputError as `runs.backends.run`, or
+    passes it to `refused` with the keys of the jobs.
     """
     contexts = {key: _context(job) for key, job in jobs.items()}
     kept: dict[_Key, Result] = {}
@@ -86,6 +89,7 @@ def run_jobs(
         progress=progress,
         done=keep,
         laws={title: own for title in order if (own := missing[title].own_laws())},
+        refused=None if refused is None else lambda title, error: refused(first[title], error),
     )
 
 

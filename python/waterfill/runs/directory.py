@@ -29,7 +29,7 @@ _NEW, _OLD = "new", "old"
 # How long a writer waits for another that replaces the directory.
 _WAIT_S, _LOOK_S = 2.0, 0.02
 
-_DOCUMENTS = ("summary.json", "compare.json", "claims.json")
+_DOCUMENTS = ("summary.json", "compare.json", "claims.json", "verdicts.json")
 _TABLES = ("flows", "links", "traffic", "transfers", "messages", "steps")
 _FIGURES = ("figure", "rates", "queues", "compare", "seeds", "transfers")
 # Files that go with an old result. Its scenario.toml may be the user's own, so it stays.
@@ -42,7 +42,9 @@ _FILES = {
 
 
 def holds_result(directory: Path) -> bool:
-    """Return True if the directory holds a run, a comparison or a reproduction."""
+    """Return True if the directory holds a run, a comparison, a reproduction or an
+    evaluation.
+    """
     return any((directory / name).exists() for name in _DOCUMENTS)
 
 

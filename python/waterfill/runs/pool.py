@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
+from waterfill.errors import InputError
 from waterfill.runs import backends, interrupt
 from waterfill.runs.laws import PythonLaw
 from waterfill.runs.progress import Tick
@@ -28,15 +29,17 @@ def run_each(
     threads: int | None = None,
     done: Callable[[str, Result], None] | None = None,
     laws: Mapping[str, Mapping[str, PythonLaw]] | None = None,
+    refused: Callable[[str, InputError], None] | None = None,
 ) -> dict[str, Result]:
     """Run all scenarios on `threads` threads, or one per CPU; return the results in order.
 
     `on` is a backend, or {name: backend}; with one that measures the host, runs go one by one.
     `progress` is called as (name, tick), from the threads. With `done`, each result is passed to it
     as (name, result), from this thread, when its run ends, and left out of the answer. `laws` are
-    the laws in Python of the runs that have one, by the run's name. Ctrl-C ends the runs in
-    progress early, as in `backends.run`, and skips those not started. Raises InputError as
-    `backends.run` does; the other runs are then abandoned.
+    the laws in Python of the runs that have one, by the run's name. With `refused`, the error of a
+    run with wrong input is passed to it as (name, error), and the other runs go on. Ctrl-C ends
+    the runs in progress early, as in `backends.run`, and skips those not started. Raises InputError
+    as `backends.run` does; the other runs are then abandoned.
     """
     places = dict.fromkeys(scenarios, on) if isinstance(on, str) else on
     if any(backends.backend(place).measures_host for place in set(places.values())):
@@ -64,7 +67,11 @@ def run_each(
                     interrupt.check()
                     ended, _ = wait(started, _LOOK_S, FIRST_COMPLETED)
                     for future in ended:
-                        keep(started.pop(future), future.result())
+                        error, name = future.exception(), started.pop(future)
+                        if refused is not None and isinstance(error, InputError):
+                            refused(name, error)
+                        else:
+                            keep(name, future.result())
         except KeyboardInterrupt:
             pass
         finally:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
+from known import ROOT
 from waterfill.cli.commands import app
 from waterfill.contract.summary import SCHEMA_VERSION
 
@@ -25,6 +26,7 @@ CASES = {
     "maxmin": "s.toml",
     "protocols": "",
     "response": "--quick --losses 20",
+    "evaluate": f"--list --suite {ROOT}/tests/python/evaluate/small",
     "reproduce": "--list",
     "theory stability": "maxnet",
     "theory margin": "aecp",

@@ -1,0 +1,154 @@
+"""The command `evaluate`, which runs a law through the criteria of a suite."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Argument, Option
+
+from waterfill.cli import completion
+from waterfill.cli.arguments import INTERRUPTED, Json, Output, OwnLaw, Sets, laws_of
+from waterfill.cli.console import Unwritten, print_json, print_text, show
+from waterfill.errors import InputError, shown
+
+if TYPE_CHECKING:
+    from waterfill.evaluate.api import Evaluation
+
+SuiteName = Annotated[
+    str, Option("--suite", metavar="NAME|DIR", help="Suite of criteria, or its folder.")
+]
+Against = Annotated[
+    str | None,
+    Option(
+        metavar="A,B,C",
+        help="Rivals; the first is the reference. Default: the suite's.",
+        autocompletion=completion.protocols,
+    ),
+]
+Recovery = Annotated[str | None, Option(metavar="METHOD", help="Loss recovery of the law's flows.")]
+Routers = Annotated[
+    str, Option(metavar="WHICH", help="Routers that run an explicit law: all, half or none.")
+]
+Seeds = Annotated[
+    str, Option("--seeds", metavar="N", help="Seeds of each cell, or auto: as many as it needs.")
+]
+Precision = Annotated[
+    str, Option(metavar="P%", help="Half of the 95 % interval at which auto stops.")
+]
+
+
+def evaluate(
+    law: Annotated[
+        str | None,
+        Argument(metavar="LAW", help="Law to evaluate.", autocompletion=completion.protocol),
+    ] = None,
+    suite: SuiteName = "rfc9743",
+    against: Against = None,
+    file: OwnLaw = None,
+    recovery: Recovery = None,
+    routers: Routers = "all",
+    seeds: Seeds = "auto",
+    precision: Precision = "5%",
+    listing: Annotated[
+        bool, Option("--list", help="List the suite's criteria and limits without running.")
+    ] = False,
+    quick: Annotated[bool, Option("--quick", help="Run fewer and shorter cells.")] = False,
+    sets: Sets = None,
+    fresh: Annotated[bool, Option("--fresh", help="Do not use the cache.")] = False,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """Run a law through the criteria of a suite, such as those of RFC 9743.
+
+    For each criterion the law meets it, fails it, or does so in some cells. Cells have jitter and
+    as many seeds as their verdicts need. With -o, verdicts.json and a scenario file for each cell
+    are written to DIR.
+    """
+    from waterfill.evaluate import api
+    from waterfill.evaluate.engine import Interrupted
+    from waterfill.evaluate.output import write
+    from waterfill.runs.progress import ExperimentBars
+
+    if listing:
+        _list(suite, json=json)
+        return
+    own = laws_of(file)
+    if law is None:
+        if len(own) != 1:
+            raise InputError("evaluate", "", "no law given", "type the name of a law")
+        (law,) = own
+    with ExperimentBars(1) as live:
+        try:
+            found = api.evaluate(
+                law,
+                suite=suite,
+                against=None if against is None else _names(against),
+                laws=own,
+                recovery=recovery,
+                routers=routers,
+                seeds=_seeds(seeds),
+                precision=_precision(precision),
+                quick=quick,
+                set=sets or (),
+                cached=not fresh,
+                planned=live.planned,
+                progress=live.show,
+            )
+        except Interrupted:
+            print("interrupted: finished runs are in the cache", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+    unwritten = Unwritten()
+    if output is not None:
+        with unwritten.collected():
+            write(found, output)
+    if json:
+        print_json(found.document)
+    else:
+        _show(found)
+        if output is not None and not unwritten.errors:
+            print_text(f"written to {output}")
+    if unwritten.report():
+        raise typer.Exit(1)
+
+
+def _list(name: str, *, json: bool) -> None:
+    """Print the limits of a suite, with their sources."""
+    from waterfill.cli import evaluate_tables
+    from waterfill.evaluate import suites
+
+    suite = suites.load(name)
+    entries = suites.entries(suite)
+    if json:
+        content = suite.content
+        print_json({"suite": content.name, "version": content.version, "limits": entries})
+    else:
+        show(*evaluate_tables.limits(suite, entries))
+
+
+def _show(found: Evaluation) -> None:
+    from waterfill.cli import evaluate_tables
+
+    show(*evaluate_tables.evaluation(found.document))
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _seeds(text: str) -> int | None:
+    """Return a number of seeds, or None for auto; raise InputError for any other text."""
+    if text == "auto":
+        return None
+    if not text.isdecimal():
+        raise InputError("command line", "seeds", f"must be auto or a number, got {shown(text)}")
+    return int(text)
+
+
+def _precision(text: str) -> float:
+    try:
+        return float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        problem = f"must be a share such as 5%, got {shown(text)}"
+        raise InputError("command line", "precision", problem) from None

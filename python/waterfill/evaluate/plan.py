@@ -1,0 +1,228 @@
+"""Plan of an evaluation: the suite's criteria and a law become cells with concrete scenarios.
+
+A cell is one combination of a criterion's grid values. It has a run of the law (`law`), the same
+run with the first of `against` in the law's place (`reference`), and, where a flow of the scenario
+is a `rival`, one with that rival in the law's place (`rival`). In a scenario file, "law" and
+"rival" stand for protocols.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from waterfill.errors import InputError
+from waterfill.evaluate.schema import Value
+from waterfill.evaluate.suites import Criterion, Suite
+from waterfill.network import chance, protocols
+from waterfill.papers.claims.experiment import Experiment
+from waterfill.papers.claims.loading import grid_runs
+from waterfill.papers.claims.schema import Claim, ExperimentRun
+from waterfill.runs import backends
+from waterfill.runs.laws import PythonLaw, infos, summaries, used
+from waterfill.scenario.document import Scenario
+from waterfill.scenario.loading import from_dict, read_toml
+
+LAW, RIVAL = "law", "rival"
+"""Placeholders for protocols in a suite's scenarios."""
+ROUTERS = ("all", "half", "none")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The law under test, its rivals, and the options that change all cells.
+
+    `recovery` is for flows of the law only. `routers` says which routers run an explicit law: all,
+    every second one (the first of each two is silent), or none.
+    """
+
+    law: str
+    against: tuple[str, ...]
+    laws: Mapping[str, PythonLaw] = field(default_factory=dict)
+    recovery: str | None = None
+    routers: str = "all"
+    sets: tuple[str, ...] = ()
+    quick: bool = False
+
+    @property
+    def reference(self) -> str:
+        """The law that limits refer to."""
+        return self.against[0]
+
+    def is_explicit(self) -> bool:
+        """Return True if routers take part in the law."""
+        return (infos(summaries(self.laws)) | protocols.load())[self.law].kind == "explicit"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: its grid values, its scenarios by role, and its limits as claims.
+
+    `own` are the names of the law's flows and sources of flows. A cell with `not_evaluated` has no
+    scenarios.
+    """
+
+    criterion: str
+    name: str
+    values: Mapping[str, Value]
+    experiment: Experiment
+    scenarios: Mapping[str, Scenario]
+    own: frozenset[str]
+    not_evaluated: str | None = None
+
+    @property
+    def slug(self) -> str:
+        """Name of the cell's file, without its ending."""
+        return re.sub(r"[^A-Za-z0-9.]+", "-", self.name).strip("-") or "run"
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The cell's limits."""
+        return self.experiment.claims
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Cells of the criteria of a suite for one law."""
+
+    suite: Suite
+    subject: Subject
+
+    def criteria(self) -> list[Criterion]:
+        """Return the criteria to evaluate, in the order of their sections."""
+        quick = self.subject.quick
+        return [c for c in self.suite.criteria if not (quick and c.content.quick.skip)]
+
+    def cells(self, criterion: Criterion) -> list[Cell]:
+        """Return the cells of a criterion, in the order of its grid; the rival varies slowest."""
+        if criterion.content.not_evaluated is not None:
+            return []
+        axes = self.axes(criterion)
+        return [
+            self.cell(criterion, dict(zip(axes, values, strict=True)))
+            for values in itertools.product(*axes.values())
+        ]
+
+    def axes(self, criterion: Criterion) -> dict[str, Sequence[Value]]:
+        """Return the axes of a criterion's grid, the rival first where there is one."""
+        content = criterion.content
+        grid: dict[str, Sequence[Value]] = dict(content.grid)
+        if self.subject.quick:
+            grid |= content.quick.grid
+        has_rival = RIVAL in _protocols(_document(criterion)).values()
+        return {RIVAL: self.subject.against, **grid} if has_rival else grid
+
+    def cell(self, criterion: Criterion, values: Mapping[str, Value]) -> Cell:
+        """Return the cell at these values, which need not be on the grid.
+
+        A law that cannot run the scenario makes a cell that is not evaluated. Raises InputError if
+        the scenario is wrong.
+        """
+        own = {key: value for key, value in values.items() if key != RIVAL}
+        name = grid_runs({key: [value] for key, value in values.items()}, [])[0].name
+        sets = [*criterion.content.set, *grid_runs({k: [v] for k, v in own.items()}, [])[0].set]
+        if self.subject.quick:
+            sets += criterion.content.quick.set
+        rival = str(values[RIVAL]) if RIVAL in values else None
+        build = _Builder(criterion, self.subject, name, [*sets, *self.subject.sets], rival)
+        scenarios = {"reference": build.scenario(self.subject.reference)}
+        if rival is not None:
+            scenarios["rival"] = build.scenario(rival)
+        reason = None
+        try:
+            scenarios = {"law": build.scenario(self.subject.law, is_subject=True), **scenarios}
+        except InputError as error:
+            scenarios, reason = {}, f"{self.subject.law}: {error.message}"
+        claims = [
+            criterion.claims[limit.id]
+            for limit in criterion.content.limit
+            if all(values.get(axis) in only for axis, only in limit.where.items())
+        ]
+        cell = Cell(
+            criterion.id, name, values, self._experiment(criterion, claims, scenarios), scenarios,
+            build.own(), reason,
+        )  # fmt: skip
+        experiment = replace(cell.experiment, name=f"{criterion.id}/{cell.slug}")
+        return replace(cell, experiment=experiment)
+
+    def _experiment(
+        self, criterion: Criterion, claims: Sequence[Claim], scenarios: Mapping[str, Scenario]
+    ) -> Experiment:
+        return Experiment(
+            paper=self.suite.content.name,
+            name=criterion.id,
+            folder=criterion.file.parent,
+            title=criterion.content.title,
+            figures=(),
+            claims=tuple(claims),
+            runs=tuple(ExperimentRun(name=role) for role in scenarios),
+            short_runs=(),
+        )
+
+
+@dataclass(frozen=True)
+class _Builder:
+    """Builder of a cell's scenarios, one for each law in the place of "law"."""
+
+    criterion: Criterion
+    subject: Subject
+    name: str
+    sets: Sequence[str]
+    rival: str | None
+
+    def own(self) -> frozenset[str]:
+        """Return the names of the flows and sources that run the law."""
+        found = _protocols(_document(self.criterion))
+        return frozenset(name for name, protocol in found.items() if protocol == LAW)
+
+    def scenario(self, law: str, *, is_subject: bool = False) -> Scenario:
+        """Return the scenario with `law` in place of "law", with jitter by seed."""
+        document = copy.deepcopy(_document(self.criterion))
+        document["name"] = f"{self.criterion.id} {self.name}".strip('" ')
+        names = {LAW: law, RIVAL: self.rival}
+        default = document.get("protocol")
+        for table in _sources(document):
+            placeholder = table.get("protocol", default)
+            if is_subject and placeholder == LAW and self.subject.recovery and "kind" not in table:
+                table["recovery"] = self.subject.recovery
+        for table in (document, *_sources(document)):
+            if table.get("protocol") in names:
+                table["protocol"] = names[table["protocol"]]
+        if is_subject and self.subject.is_explicit():
+            for place, link in enumerate(document.get("link", ())):
+                if self.subject.routers == "none" or (
+                    self.subject.routers == "half" and place % 2 == 0
+                ):
+                    link["routers"] = []
+        path = self.criterion.scenario
+        scenario = chance.jittered(from_dict(document, str(path), self.sets))
+        backends.prepare(scenario, "sim", used(self.subject.laws, scenario))
+        return scenario
+
+
+def _document(criterion: Criterion) -> dict[str, Any]:
+    """Return the content of a criterion's scenario file, which callers must not change."""
+    path = criterion.scenario
+    try:
+        return read_toml(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(str(path), "", f"not a scenario file: {error}") from None
+
+
+def _sources(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the tables of a scenario that may name a protocol."""
+    for section in ("flow", "traffic"):
+        yield from (table for table in document.get(section, ()) if isinstance(table, dict))
+
+
+def _protocols(document: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the protocol or placeholder of each flow and source by its name."""
+    default = document.get("protocol")
+    return {
+        str(table.get("name", table.get("kind"))): table.get("protocol", default)
+        for table in _sources(document)
+    }

@@ -1,0 +1,117 @@
+"""Evaluations: cells, seeds, verdicts, documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from waterfill.errors import InputError
+from waterfill.evaluate import api, suites
+from waterfill.evaluate.api import evaluate
+from waterfill.evaluate.output import write
+from waterfill.papers.measures.links import queue_max
+from waterfill.runs.backends import run
+from waterfill.runs.result import to_json
+from waterfill.scenario.loading import load
+
+
+def by_id(document):
+    return {criterion.id: criterion for criterion in document.criteria}
+
+
+def test_criteria_are_in_the_order_of_their_sections(suite):
+    assert [one.content.section for one in suites.load(suite).criteria] == ["2.9", "2.10", "2.11"]
+
+
+def test_cells_have_a_verdict_each_and_criteria_the_verdict_of_all(suite):
+    found = by_id(evaluate("cubic", suite=suite, seeds=1).document)
+    assert found["queue"].verdict == "mixed"
+    assert [cell.verdict for cell in found["queue"].cells] == ["meets", "fails"]
+    small, large = (cell.limits[0].value for cell in found["queue"].cells)
+    assert small == pytest.approx(5 * 1.5, rel=0.3)
+    assert large > 20
+    assert found["real-time"].verdict == "not evaluated"
+    assert found["real-time"].reason == "no model of a call"
+
+
+def test_a_limit_of_the_rival_is_a_factor_of_the_rivals_own_run(suite):
+    found = by_id(evaluate("cubic", suite=suite, seeds=2).document)["harm"]
+    assert [cell.values_["rival"] for cell in found.cells] == ["cubic", "window"]
+    for cell in found.cells:
+        (limit,) = cell.limits
+        assert limit.limit == pytest.approx(0.5 * limit.others[cell.values_["rival"]])
+    assert found.cells[0].limits[0].value == found.cells[0].limits[0].others["cubic"]
+
+
+def test_the_same_seeds_give_the_same_bytes(suite):
+    documents = [evaluate("cubic", suite=suite, cached=False).document for _ in range(2)]
+    assert to_json(documents[0]) == to_json(documents[1])
+
+
+def test_a_cells_file_repeats_its_run(suite, tmp_path):
+    found = evaluate("cubic", suite=suite, seeds=2)
+    write(found, tmp_path / "out")
+    cell = by_id(found.document)["queue"].cells[1]
+    scenario = load(tmp_path / "out" / cell.file)
+    results = [run(scenario, seed=seed) for seed in cell.seeds]
+    queues = [queue_max(result, link="l", start_s=0.0, stop_s=100.0) for result in results]
+    assert [1e3 * value for value in cell.limits[0].values_] == pytest.approx(queues)
+
+
+def test_quick_runs_the_cells_of_its_grid_with_its_overrides(suite):
+    plan = evaluate("cubic", suite=suite, quick=True)
+    (cell,) = plan.cells["queue"]
+    assert cell.values == {"link.l.buffer": "5 packets"}
+    assert cell.scenarios["law"].duration == 2.0
+    assert by_id(plan.document)["queue"].cells[0].seeds == [1]
+
+
+def test_a_law_that_cannot_run_a_cell_is_not_evaluated(suite):
+    scenario = suite / "scenarios" / "alone.toml"
+    scenario.write_text(scenario.read_text() + "ecn = true\n")
+    found = by_id(evaluate("window", suite=suite, seeds=1, quick=True).document)["queue"]
+    assert found.verdict == "not evaluated"
+    assert "window does not react to marks" in (found.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"recovery": "rak"}, 'recovery: unknown value "rak", did you mean "rack"?'),
+        ({"routers": "none"}, "no effect on cubic"),
+        ({"seeds": 0}, "at least 1, got 0"),
+        ({"precision": 1.5}, "below 100 %, got 150 %"),
+        ({"against": ["cubicc"]}, 'unknown protocol "cubicc", did you mean "cubic"?'),
+        ({"set": ["link.x.rate=1"]}, "link.x"),
+    ],
+)
+def test_wrong_options_are_one_sentence(suite, options, message):
+    with pytest.raises(InputError) as caught:
+        evaluate("cubic", suite=suite, **options)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("queue_max", "queue_maxx", 'measure: unknown measure, did you mean "queue_max"?'),
+        ('unit = "kB"', 'unit = "ms"', "unit: must be B or kB or MB, got"),
+        ("alone.toml", "none.toml", "scenario: no such file in scenarios/"),
+        ("limit = 20", "limits = 20", "unknown key"),
+        ('link = "l"', 'link = "m"', 'args: unknown name "m"'),
+    ],
+)
+def test_a_wrong_criterion_names_file_and_key(suite, before, after, message):
+    file = suite / "queue.toml"
+    file.write_text(file.read_text().replace(before, after))
+    with pytest.raises(InputError) as caught:
+        evaluate("cubic", suite=suite, seeds=1)
+    assert "queue.toml" in str(caught.value)
+    assert message in str(caught.value)
+
+
+def test_an_unknown_suite_is_refused():
+    with pytest.raises(InputError, match='unknown suite "nosuch"'):
+        suites.load(Path("nosuch"))
+    assert api.DEFAULT_SUITE
