@@ -14,7 +14,7 @@ from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError, shown
 
 if TYPE_CHECKING:
-    from waterfill.evaluate.api import Evaluation
+    from waterfill.evaluation.api import Evaluation
 
 SuiteName = Annotated[
     str, Option("--suite", metavar="NAME|DIR", help="Suite of criteria, or its folder.")
@@ -66,9 +66,9 @@ def evaluate(
     as many seeds as their verdicts need. With -o, verdicts.json and a scenario file for each cell
     are written to DIR.
     """
-    from waterfill.evaluate import api
-    from waterfill.evaluate.engine import Interrupted
-    from waterfill.evaluate.output import write
+    from waterfill.evaluation import api
+    from waterfill.evaluation.engine import Interrupted
+    from waterfill.evaluation.output import write
     from waterfill.runs.progress import ExperimentBars
 
     if listing:
@@ -116,7 +116,7 @@ def evaluate(
 def _list(name: str, *, json: bool) -> None:
     """Print the limits of a suite, with their sources."""
     from waterfill.cli import evaluate_tables
-    from waterfill.evaluate import suites
+    from waterfill.evaluation import suites
 
     suite = suites.load(name)
     entries = suites.entries(suite)

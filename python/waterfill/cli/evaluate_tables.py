@@ -9,8 +9,8 @@ from rich.text import Text
 
 from waterfill.analysis.tables import Column, TableCell
 from waterfill.cli.tables import printed
-from waterfill.evaluate.suites import LimitEntry, Suite
-from waterfill.evaluate.verdict import CriterionVerdict, EvaluationDocument, LimitVerdict, counts
+from waterfill.evaluation.suites import LimitEntry, Suite
+from waterfill.evaluation.verdict import CriterionVerdict, EvaluationDocument, LimitVerdict, counts
 
 _STYLES = {"meets": "green", "fails": "red", "mixed": "yellow", "not evaluated": ""}
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from waterfill.errors import InputError
-from waterfill.evaluate import api, suites
-from waterfill.evaluate.api import evaluate
-from waterfill.evaluate.output import write
+from waterfill.evaluation import api, suites
+from waterfill.evaluation.api import evaluate
+from waterfill.evaluation.output import write
 from waterfill.papers.measures.links import queue_max
 from waterfill.runs.backends import run
 from waterfill.runs.result import to_json

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from waterfill.errors import InputError
-from waterfill.evaluate.schema import Value
-from waterfill.evaluate.suites import Criterion, Suite
+from waterfill.evaluation.schema import Value
+from waterfill.evaluation.suites import Criterion, Suite
 from waterfill.network import chance, protocols
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.loading import grid_runs

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from waterfill.contract.record import Record
 from waterfill.errors import InputError, nearest, shown
-from waterfill.evaluate.schema import CriterionFile, Limit, SuiteFile
+from waterfill.evaluation.schema import CriterionFile, Limit, SuiteFile
 from waterfill.papers.claims.loading import checked_claim, read_file
 from waterfill.papers.claims.schema import Claim
 from waterfill.papers.measures.registry import MEASURES

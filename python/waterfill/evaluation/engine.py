@@ -10,8 +10,8 @@ from typing import TypeAlias
 from waterfill.analysis import hosts
 from waterfill.analysis.seeds import estimate
 from waterfill.errors import InputError, shown
-from waterfill.evaluate.plan import Cell, Plan
-from waterfill.evaluate.verdict import (
+from waterfill.evaluation.plan import Cell, Plan
+from waterfill.evaluation.verdict import (
     MET,
     CellVerdict,
     LimitVerdict,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from waterfill.evaluate.api import Evaluation
+from waterfill.evaluation.api import Evaluation
 from waterfill.runs.directory import Stage
 from waterfill.runs.files import write_text
 from waterfill.runs.result import to_json

@@ -11,10 +11,10 @@ from waterfill.analysis import compare
 from waterfill.analysis.seeds import MAX_SEEDS as MOST
 from waterfill.contract.summary import SCHEMA_VERSION
 from waterfill.errors import InputError, nearest, shown
-from waterfill.evaluate import suites
-from waterfill.evaluate.engine import MAX_SEEDS, Planned, Progress, Sampling, run_cells
-from waterfill.evaluate.plan import ROUTERS, Cell, Plan, Subject
-from waterfill.evaluate.verdict import (
+from waterfill.evaluation import suites
+from waterfill.evaluation.engine import MAX_SEEDS, Planned, Progress, Sampling, run_cells
+from waterfill.evaluation.plan import ROUTERS, Cell, Plan, Subject
+from waterfill.evaluation.verdict import (
     CellVerdict,
     CriterionVerdict,
     EvaluationDocument,
