@@ -15,7 +15,6 @@ import itertools
 import json
 import os
 import resource
-import shutil
 import subprocess
 import time
 from collections import Counter
@@ -24,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from validation import tree
 from validation.study import ROOT, Option, Options, Study, tool
 from validation.tables import markdown
 from waterfill.errors import RunError
@@ -109,16 +109,7 @@ class Tree:
 
     def copy(self) -> None:
         """Copy the build's inputs from the checkout, keeping earlier build results."""
-        parts = ["Cargo.toml", "Cargo.lock", "crates", "bench", "fuzz"]
-        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *parts]
-        files = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)
-        for part in parts:
-            path = self.root / part
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-        for name in filter(None, files.stdout.split("\0")):
-            if (ROOT / name).exists():
-                (self.root / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, self.root / name)
+        tree.copy(self.root)
         # An interrupted call may have left a build of a mutant, which is newer than this copy.
         (self.root / "crates" / PACKAGE / "src" / "lib.rs").touch()
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
-from validation.claim_mutants import study, variants
+from validation.claim_mutants import patched, study, variants
 from validation.claim_mutants.variants import Change, Mutant
+from validation.study import ROOT
 from waterfill.errors import InputError
 from waterfill.papers.claims import loading
 from waterfill.papers.claims.experiment import Experiment
@@ -68,6 +71,30 @@ def test_a_mutant_without_an_effect_is_refused():
         Mutant("aecp-2010/rtts", "m", "rcp", Change(scale={"alpha": 2.0})).applied(
             KNOWN["aecp-2010/rtts"]
         )
+    late = Change(patch="late")
+    for law, change in (("rcp", late), (variants.QUEUE, late), ("vcp", Change())):
+        with pytest.raises(InputError, match="m changes no run"):
+            Mutant("aecp-2010/rtts", "m", law, change).applied(KNOWN["aecp-2010/rtts"])
+
+
+def test_a_fault_of_the_patch_leaves_the_runs_as_they_are():
+    rtts = KNOWN["aecp-2010/rtts"]
+    late = Mutant("aecp-2010/rtts", "m", "vcp", Change(patch="late")).applied(rtts)
+    assert (late.path, late.runs) == ("aecp-2010/rtts [m]", rtts.runs)
+
+
+def test_a_short_version_has_the_mutant():
+    margin = KNOWN["aecp-2010/delay-margin"]
+    mutant = Mutant(margin.path, "m", "aecp", Change(scale={"alpha": 0.5}))
+    short = mutant.applied(margin, short=True)
+    assert short.runs == margin.runs
+    assert all(run.set[-1] == "params.aecp.alpha=1.0" for run in short.short_runs)
+
+
+def test_the_patch_fits_the_laws():
+    command = ["git", "apply", "--check", str(patched.PATCH)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def judged(name: str, verdict: str) -> Judged:
@@ -76,7 +103,7 @@ def judged(name: str, verdict: str) -> Judged:
 
 def test_a_claim_notices_only_what_takes_its_verdict_away():
     base = [judged("a", "reproduced"), judged("b", "differs"), judged("c", "reproduced")]
-    wrong = [judged("a", "cannot be checked"), judged("b", "reproduced"), judged("c", "reproduced")]
+    wrong = {"a": "cannot be checked", "b": "reproduced", "c": "reproduced"}
     assert study._noticed(base, wrong) == ("a",)
 
 
@@ -101,14 +128,6 @@ def test_records_that_the_runs_contradict_are_complaints(monkeypatch: pytest.Mon
         "reproduced": 2,
         "sensitive": 1,
     }
-
-
-def test_experiments_of_hours_run_only_when_they_are_named():
-    paths = {experiment.path for experiment in study.select(())}
-    assert set(KNOWN) - paths == {"aecp-2010/delay-margin"}
-    assert [one.path for one in study.select(["aecp-2010/delay-margin"])] == [
-        "aecp-2010/delay-margin"
-    ]
 
 
 def test_the_experiment_itself_is_unchanged():

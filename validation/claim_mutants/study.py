@@ -1,7 +1,8 @@
 """Judge the papers' claims under wrong laws, and list the claims that notice none.
 
-Each mutant of mutants.toml is one experiment with a wrong parameter of one law. A claim notices it
-if the claim is *reproduced* without the mutant and has another verdict with it. The study fails if
+Each mutant of mutants.toml is one experiment with a wrong parameter or a fault of one law. A claim
+notices it if the claim is *reproduced* without the mutant and has another verdict with it. Faults
+need a build of patched laws, which the study makes. The study fails if
 
 - a mutant that no claim of its experiment notices is not in unnoticed.toml, or one there is
   noticed;
@@ -14,11 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from validation.claim_mutants import patched
 from validation.claim_mutants.variants import Mutant, mutants, table, unnoticed
 from validation.study import Option, Options, Report, Study
 from validation.tables import markdown
 from waterfill.papers.claims import loading
 from waterfill.papers.claims.experiment import Experiment
+from waterfill.papers.claims.schema import Verdict
 from waterfill.papers.claims.verdict import Judged
 from waterfill.papers.reproduce import reproduce
 from waterfill.runs.progress import ExperimentBars
@@ -61,8 +64,13 @@ class Outcome:
 
 def outcome(experiment: Experiment, listed: Sequence[Mutant]) -> Outcome:
     """Run an experiment without and with each of its mutants."""
-    variants = {mutant.name: mutant.applied(experiment) for mutant in listed}
-    with ExperimentBars(1 + len(variants)) as live:
+    path, short = experiment.path, table().experiment[experiment.path].short is not None
+    variants = {
+        mutant.name: mutant.applied(experiment, short=short)
+        for mutant in listed
+        if mutant.change.patch is None
+    }
+    with ExperimentBars(1 + len(listed)) as live:
 
         def done(one: Experiment, judged: list[Judged], _: object) -> None:
             live.done(one.path, [claim.verdict for claim in judged])
@@ -70,29 +78,29 @@ def outcome(experiment: Experiment, listed: Sequence[Mutant]) -> Outcome:
         found = reproduce(
             [experiment, *variants.values()],
             None,
+            short=short,
             planned=live.planned,
             progress=live.show,
             done=done,
         )
-    if found.interrupted:
-        raise KeyboardInterrupt
-    base = found.claims[experiment.path]
-    return Outcome(
-        base,
-        [
-            Row(mutant, _noticed(base, found.claims[variants[mutant.name].path]))
-            for mutant in listed
-        ],
-    )
+        if found.interrupted:
+            raise KeyboardInterrupt
+        wrong = {
+            name: {claim.id: claim.verdict for claim in found.claims[variant.path]}
+            for name, variant in variants.items()
+        }
+        for mutant in listed:
+            if mutant.change.patch is not None:
+                one = patched.verdicts(path, mutant.law, mutant.change.patch, short=short)
+                wrong[mutant.name] = one
+                live.done(f"{path} [{mutant.name}]", list(one.values()))
+    base = found.claims[path]
+    return Outcome(base, [Row(mutant, _noticed(base, wrong[mutant.name])) for mutant in listed])
 
 
-def _noticed(base: Sequence[Judged], wrong: Sequence[Judged]) -> tuple[str, ...]:
+def _noticed(base: Sequence[Judged], wrong: Mapping[str, Verdict]) -> tuple[str, ...]:
     """Return the ids of the claims that are reproduced without a mutant and not with it."""
-    return tuple(
-        one.id
-        for one, other in zip(base, wrong, strict=True)
-        if one.verdict == "reproduced" != other.verdict
-    )
+    return tuple(one.id for one in base if one.verdict == "reproduced" != wrong[one.id])
 
 
 def rows_table(found: Mapping[str, Outcome]) -> str:
@@ -149,11 +157,9 @@ def complaints(found: Mapping[str, Outcome]) -> list[str]:
 
 
 def select(names: Sequence[str]) -> list[Experiment]:
-    """Return the experiments that `names` select; without names, all that take minutes."""
+    """Return the experiments that `names` select, or all."""
     known = loading.experiments()
-    if names:
-        return loading.select(names, known)
-    return [one for one in known if table().experiment[one.path].hours is None]
+    return loading.select(names, known) if names else known
 
 
 def work(options: Options) -> Report:
@@ -176,7 +182,7 @@ def work(options: Options) -> Report:
 STUDY: Study[None, None] = Study(
     shows="the papers' claims notice wrong laws",
     minutes=50,
-    options=(Option("names", (), "PAPER or PAPER/EXPERIMENT; default: all that take minutes"),),
+    options=(Option("names", (), "PAPER or PAPER/EXPERIMENT; default: all"),),
     quick={"names": ("tcp-maxnet-2006/one-flow",)},
     work=work,
 )

@@ -1,4 +1,4 @@
-"""Mutants of an experiment: its runs with one wrong parameter of one law."""
+"""Mutants of an experiment: its runs with one wrong parameter, or one fault, of one law."""
 
 from __future__ import annotations
 
@@ -28,11 +28,15 @@ class _Table(BaseModel):
 
 
 class Change(_Table):
-    """A wrong law: factors of parameters in force, new values, and flags to invert."""
+    """A wrong law: factors of parameters in force, new values, and flags to invert.
+
+    Or a fault that wrong-law.patch adds to the law's code, as `patched.verdicts` takes it.
+    """
 
     scale: dict[str, float] = {}
     set: dict[str, bool | int | float | str] = {}
     flip: list[str] = []
+    patch: str | None = None
 
 
 class Own(Change):
@@ -44,14 +48,14 @@ class Own(Change):
 class Exercised(_Table):
     """Laws that an experiment exercises.
 
-    `not` has mutants that cannot matter there, and `own` further ones. `hours` says why the mutants
-    run only when the experiment is named.
+    `not` has mutants that cannot matter there, and `own` further ones. `short` says why the study
+    takes the experiment's short version.
     """
 
     laws: list[str]
     irrelevant: dict[str, str] = Field(default={}, alias="not")
     own: dict[str, Own] = {}
-    hours: str | None = None
+    short: str | None = None
 
 
 class MutantTable(_Table):
@@ -70,29 +74,39 @@ class Mutant:
     law: str
     change: Change
 
-    def applied(self, experiment: Experiment) -> Experiment:
+    def applied(self, experiment: Experiment, *, short: bool = False) -> Experiment:
         """Return the experiment with the mutant in each run that uses the law.
 
-        Raises InputError if no run changes.
+        With a fault of the patch its runs stay as they are. Raises InputError if no run changes, or
+        none uses the law.
         """
-        scenarios = experiment.scenarios()
+        scenarios = experiment.scenarios(short)
+        before = experiment.short_runs if short else experiment.runs
         runs = tuple(
             run.model_copy(update={"set": [*run.set, *self._sets(run, scenarios[run.name])]})
-            for run in experiment.runs
+            for run in before
         )
-        if runs == experiment.runs:
+        used = self.change.patch is not None and any(map(self._in, scenarios.values()))
+        if runs == before and not used:
             raise InputError(str(TABLE), self.experiment, f"{self.name} changes no run")
-        return replace(experiment, name=f"{experiment.name} [{self.name}]", runs=runs)
+        changed = replace(experiment, name=f"{experiment.name} [{self.name}]")
+        return replace(changed, short_runs=runs) if short else replace(changed, runs=runs)
+
+    def _in(self, scenario: Scenario) -> bool:
+        """Return True if a scenario uses the law."""
+        if self.law == QUEUE:
+            return any(link.queue == QUEUE for link in scenario.link)
+        return self.law in scenario.protocols()
 
     def _sets(self, run: ExperimentRun, scenario: Scenario) -> Iterator[str]:
         """Overrides of one run, as in `waterfill run --set`."""
+        if not self._in(scenario):
+            return
         if self.law == QUEUE:
             for link in scenario.link:
                 if link.queue == QUEUE:
                     key = f"link.{link.name}.queue_params"
                     yield from (f"{key}.{name}={_toml(v)}" for name, v in self.change.set.items())
-            return
-        if self.law not in scenario.protocols():
             return
         known = backends.known(run.on)[self.law]
         in_force = scenario.params.get(self.law, {})
