@@ -154,10 +154,10 @@ def faults_at(times: Times) -> tuple[Fault, ...]:
               link=fault("link", "strip", "share = 0.5"), on=HEADERS),
         Fault("corrupt", "1 % of headers corrupted", until_s,
               link=fault("link", "corrupt", "share = 0.01"), on=HEADERS),
-        Fault("zero", "router lies: zero", until_s, link=lie("zero"), on=HEADERS),
-        Fault("max", "router lies: max", until_s, link=lie("max"), on=HEADERS),
-        Fault("random", "router lies: random", until_s, link=lie("random"), on=HEADERS),
-        Fault("receiver", "receiver lies", until_s, flow=fault("flow", "lie")),
+        Fault("zero", "router misreports: zero", until_s, link=lie("zero"), on=HEADERS),
+        Fault("max", "router misreports: max", until_s, link=lie("max"), on=HEADERS),
+        Fault("random", "router misreports: random", until_s, link=lie("random"), on=HEADERS),
+        Fault("receiver", "receiver misreports", until_s, flow=fault("flow", "lie")),
         Fault("ignore", "source ignores feedback", until_s, flow=fault("flow", "ignore"),
               more=joiner, always=True),
         Fault("host-ahead", "source's clock + 1 s", from_s, flow=clock("flow", "1 s")),
@@ -176,8 +176,8 @@ GROUPS = (
     ("Links and load", ("down", "half", "crowd")),
     ("Routers", ("restart", "clock-ahead", "clock-back")),
     ("Headers", ("strip", "strip-half", "corrupt")),
-    ("Routers that lie", ("zero", "max", "random")),
-    ("Hosts that lie", ("receiver", "ignore")),
+    ("Routers that misreport", ("zero", "max", "random")),
+    ("Hosts that misreport", ("receiver", "ignore")),
     ("Hosts' clocks", ("host-ahead", "host-back")),
     ("Acknowledgements", ("ack-loss", "ack-hold")),
 )
@@ -353,17 +353,21 @@ def grouped(
     groups: Sequence[tuple[str, Sequence[str]]],
     cells_of: Callable[[T | None], list[str]],
 ) -> str:
-    """Return a heading and a table for each group of faults."""
+    """Return a heading and a table for each group of faults.
+
+    Protocols with equal cells share a row.
+    """
     rows = by_protocol(found)
     titles = {fault.name: fault.title for fault in FAULTS}
     out = []
     for heading, names in groups:
         head = [f"{titles[name]}: lost s|back s|queue ms (drops)|other %" for name in names]
-        shown = (
-            [f"`{protocol}`", *(cell for name in names for cell in cells_of(mine.get(name)))]
-            for protocol, mine in rows.items()
-            if any(name in mine for name in names)
-        )
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for protocol, mine in rows.items():
+            if any(name in mine for name in names):
+                row = tuple(cell for name in names for cell in cells_of(mine.get(name)))
+                alike.setdefault(row, []).append(f"`{protocol}`")
+        shown = ([", ".join(protocols), *row] for row, protocols in alike.items())
         out += [f"{level} {heading}", "", markdown("|".join(["protocol", *head]), shown), ""]
     return "\n".join(out)
 

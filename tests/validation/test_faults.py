@@ -47,6 +47,19 @@ def test_who_is_not_back_at_the_end_never_is():
     assert faults.cells(None) == [""] * 4
 
 
+def test_protocols_with_equal_costs_share_a_row():
+    costs = {"xcp": 5.0, "rcp": 5.1, "ixcp": 5.0}
+    found = {
+        FaultCase(protocol, "restart"): Cost(lost_s, 1.0, 2.0, 0, 1.0, 1.0)
+        for protocol, lost_s in costs.items()
+    }
+    table = faults.grouped(found, "##", [("Routers", ("restart",))], faults.cells)
+    assert [row.split("|")[1:3] for row in table.splitlines()[4:]] == [
+        [" `xcp`, `ixcp` ", " 5.0 "],
+        [" `rcp` ", " 5.1 "],
+    ]
+
+
 @pytest.mark.parametrize("fault", faults.FAULTS, ids=lambda fault: fault.name)
 def test_every_fault_is_a_scenario_that_reads(fault):
     assert set(fault.on) <= set(load())

@@ -26,7 +26,7 @@ GROUPS = (
     ("Links", ("down", "half")),
     ("Restart, corruption", ("restart", "corrupt")),
     ("Headers stripped", ("strip", "strip-half")),
-    ("Routers that lie", LIES),
+    ("Routers that misreport", LIES),
     ("Acknowledgements", ("ack-loss", "ack-hold")),
 )
 FAULTS = {fault.name: fault for fault in faults.faults_at(SHORT)}
