@@ -7,6 +7,7 @@
 
 `load(path)` reads a scenario, or the directory of an earlier run as its `Result`; `run(scenario)`
 runs it, `compare(scenario, protocols)` under several protocols, `sweep(path)` at many points;
+`evaluate(law)` judges a law by a suite of criteria;
 `maxmin(scenario)` computes the fair rates without a run; `plot(result)` draws it. `Scenario` builds
 one in Python, `protocols()` describes the laws, `theory` analyses their equations. `InputError` is
 what they raise when the input is wrong: one line that names the file, the key, the problem and what
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from waterfill.analysis.plots import plot as plot
     from waterfill.builder import Scenario as Scenario
     from waterfill.errors import InputError as InputError
+    from waterfill.evaluation.api import evaluate as evaluate
     from waterfill.network.protocols import protocols as protocols
     from waterfill.runs.backends import run as run
     from waterfill.runs.laws import LawParam as LawParam
@@ -44,6 +46,7 @@ _HOMES = {
     "Result": "runs.result",
     "Scenario": "builder",
     "compare": "analysis.compare",
+    "evaluate": "evaluation.api",
     "load": "runs.stored",
     "maxmin": "analysis.maxmin",
     "notebook_html": "analysis.notebook",
@@ -58,7 +61,7 @@ _RENAMED = {"Law": "PythonLaw"}
 
 __all__ = [
     *("InputError", "LawParam", "PythonLaw", "Result", "Scenario", "__version__"),
-    *("compare", "load", "maxmin", "plot", "protocols", "run", "sweep", "theory"),
+    *("compare", "evaluate", "load", "maxmin", "plot", "protocols", "run", "sweep", "theory"),
 ]
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
 from waterfill.cli import completion
-from waterfill.cli.arguments import INTERRUPTED, Json, Output, OwnLaw, Sets, laws_of
+from waterfill.cli.arguments import INTERRUPTED, Json, Output, OwnLaw, Sets, laws_of, place
 from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError, shown
 
 if TYPE_CHECKING:
-    from waterfill.evaluation.api import Evaluation
+    from waterfill.evaluation.verdict import EvaluationDocument
 
 SuiteName = Annotated[
     str, Option("--suite", metavar="NAME|DIR", help="Suite of criteria, or its folder.")
@@ -55,6 +56,21 @@ def evaluate(
         bool, Option("--list", help="List the suite's criteria and limits without running.")
     ] = False,
     quick: Annotated[bool, Option("--quick", help="Run fewer and shorter cells.")] = False,
+    baseline: Annotated[
+        str | None,
+        Option(
+            metavar="LAW",
+            help="Compare with this law, cell by cell.",
+            autocompletion=completion.protocol,
+        ),
+    ] = None,
+    expect: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="Exit with 1 if a verdict differs from FILE.", parser=place),
+    ] = None,
+    record: Annotated[
+        Path | None, Option(metavar="FILE", help="Record the verdicts in FILE.", parser=place)
+    ] = None,
     sets: Sets = None,
     fresh: Annotated[bool, Option("--fresh", help="Do not use the cache.")] = False,
     json: Json = False,
@@ -66,9 +82,10 @@ def evaluate(
     as many seeds as their verdicts need. With -o, verdicts.json and a scenario file for each cell
     are written to DIR.
     """
-    from waterfill.evaluation import api
+    from waterfill.evaluation import api, expected, suites
+    from waterfill.evaluation import output as files
     from waterfill.evaluation.engine import Interrupted
-    from waterfill.evaluation.output import write
+    from waterfill.runs.files import write_text
     from waterfill.runs.progress import ExperimentBars
 
     if listing:
@@ -79,7 +96,11 @@ def evaluate(
         if len(own) != 1:
             raise InputError("evaluate", "", "no law given", "type the name of a law")
         (law,) = own
-    with ExperimentBars(1) as live:
+    wanted = None
+    if expect is not None:
+        content = suites.load(suite).content
+        wanted = expected.read(expect, f"{content.name} {content.version}", quick)
+    with ExperimentBars(1, lines=False) as live:
         try:
             found = api.evaluate(
                 law,
@@ -92,6 +113,7 @@ def evaluate(
                 precision=_precision(precision),
                 quick=quick,
                 set=sets or (),
+                baseline=baseline,
                 cached=not fresh,
                 planned=live.planned,
                 progress=live.show,
@@ -99,17 +121,22 @@ def evaluate(
         except Interrupted:
             print("interrupted: finished runs are in the cache", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
+    differences = None if wanted is None else expected.differences(wanted, found.document)
     unwritten = Unwritten()
-    if output is not None:
-        with unwritten.collected():
-            write(found, output)
+    with unwritten.collected():
+        if record is not None:
+            write_text(record, expected.text(found.document))
+        if output is not None:
+            files.write(found.document, found.cells, output, differences)
     if json:
         print_json(found.document)
     else:
-        _show(found)
+        _show(found.document)
         if output is not None and not unwritten.errors:
             print_text(f"written to {output}")
-    if unwritten.report():
+    for line in differences or ():
+        print(line, file=sys.stderr)
+    if unwritten.report() or differences:
         raise typer.Exit(1)
 
 
@@ -127,10 +154,12 @@ def _list(name: str, *, json: bool) -> None:
         show(*evaluate_tables.limits(suite, entries))
 
 
-def _show(found: Evaluation) -> None:
+def _show(document: EvaluationDocument) -> None:
     from waterfill.cli import evaluate_tables
 
-    show(*evaluate_tables.evaluation(found.document))
+    show(*evaluate_tables.evaluation(document))
+    if document.baseline is not None:
+        show(*evaluate_tables.changes(document))
 
 
 def _names(text: str) -> list[str]:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.table import Table
 from rich.text import Text
 
 from waterfill.analysis.tables import Column, TableCell
 from waterfill.cli.tables import printed
+from waterfill.evaluation import text
 from waterfill.evaluation.suites import LimitEntry, Suite
-from waterfill.evaluation.verdict import CriterionVerdict, EvaluationDocument, LimitVerdict, counts
+from waterfill.evaluation.verdict import (
+    Change,
+    CriterionVerdict,
+    EvaluationDocument,
+    LimitVerdict,
+    counts,
+)
 
+# Further boundaries of a criterion are in the documents.
+_MOST_LINES = 3
 _STYLES = {"meets": "green", "fails": "red", "mixed": "yellow", "not evaluated": ""}
 
 
@@ -23,15 +32,21 @@ def evaluation(document: EvaluationDocument) -> list[Table | Text]:
     judged = [one for one in document.criteria if one.verdict != "not evaluated"]
     parts: list[Table | Text] = [Text(title, style="bold")]
     parts.append(printed(_COLUMNS, judged, expand=True))
+    for one in judged:
+        if one.verdict == "mixed":
+            lines = text.boundaries(one) or [f"fails in {text.failing(one)}"]
+            parts += [Text(f"{one.section} {one.title}: {line}") for line in lines[:_MOST_LINES]]
+            if len(lines) > _MOST_LINES:
+                parts.append(Text(f"{one.section} {one.title}: {len(lines) - _MOST_LINES} more"))
     parts += [
         Text(f"{one.section} {one.title}: not evaluated: {one.reason}")
         for one in document.criteria
         if one.verdict == "not evaluated"
     ]
     parts += [
-        Text(f"warning: {one.section} {one.title}: {text}", style="yellow")
+        Text(f"warning: {one.section} {one.title}: {line}", style="yellow")
         for one in judged
-        for text in one.warnings
+        for line in one.warnings
     ]
     tally = ", ".join(f"{verdict}: {count}" for verdict, count in counts(document.criteria).items())
     return [*parts, Text(tally)]
@@ -51,36 +66,31 @@ def limits(suite: Suite, entries: Sequence[LimitEntry]) -> list[Table | Text]:
     return [Text(title, style="bold"), printed(columns, entries, expand=True)]
 
 
-def _measured(one: CriterionVerdict) -> TableCell:
-    """Return the deciding number."""
-    if one.deciding is None:
-        return TableCell("–")
-    limit = one.deciding[1]
-    return TableCell(f"{limit.id.replace('-', ' ')} {_value(limit.value)}{_unit(limit)}")
+def changes(document: EvaluationDocument) -> list[Table | Text]:
+    """Return the table of changes from the baseline, or a line that there are none."""
+    found = document.changes or []
+    if not found:
+        return [Text(f"no cell differs from {document.baseline}")]
+    columns: Sequence[Column[Change]] = (
+        Column("criterion", lambda one: TableCell(one.criterion)),
+        Column("cell", lambda one: TableCell(one.cell)),
+        Column("limit", lambda one: TableCell(f"{one.limit} ({one.unit})")),
+        Column(str(document.baseline), lambda one: TableCell(text.value(one.before))),
+        Column(document.law, lambda one: TableCell(text.value(one.after))),
+        Column("verdict", _changed),
+    )
+    return [Text(f"changes from {document.baseline}:"), printed(columns, found, expand=True)]
 
 
-def _limit(one: CriterionVerdict) -> TableCell:
-    if one.deciding is None:
-        return TableCell("–")
-    limit = one.deciding[1]
-    slack = f" ± {limit.tolerance:.3g}" if limit.tolerance else ""
-    return TableCell(f"{limit.relation} {_value(limit.limit)}{slack}{_unit(limit)}")
+def _changed(one: Change) -> TableCell:
+    if one.verdict_before == one.verdict_after:
+        return TableCell(one.verdict_after)
+    kind = {"met": "green", "not met": "red"}.get(one.verdict_after, "")
+    return TableCell(f"{one.verdict_before} → {one.verdict_after}", kind=kind)
 
 
-def _value(value: float | None) -> str:
-    return "never" if value is None else f"{value:.4g}"
-
-
-def _unit(limit: LimitVerdict) -> str:
-    return "" if limit.unit == "ratio" else f" {limit.unit}"
-
-
-def _others(one: CriterionVerdict) -> TableCell:
-    """Return the same number with other laws in the law's place."""
-    if one.deciding is None:
-        return TableCell("–")
-    others = one.deciding[1].others.items()
-    return TableCell(", ".join(f"{name} {_value(value)}" for name, value in others))
+def _of_limit(one: CriterionVerdict, show: Callable[[LimitVerdict], str]) -> TableCell:
+    return TableCell("–" if one.deciding is None else show(one.deciding[1]))
 
 
 def _met(one: CriterionVerdict) -> TableCell:
@@ -101,8 +111,8 @@ _COLUMNS: Sequence[Column[CriterionVerdict]] = (
     Column("criterion", lambda one: TableCell(one.title)),
     Column("verdict", _verdict),
     Column("cells", _met),
-    Column("worst", _measured),
-    Column("limit", _limit),
+    Column("worst", lambda one: _of_limit(one, text.measured)),
+    Column("limit", lambda one: _of_limit(one, text.bound)),
     Column("in cell", _cell),
-    Column("others there", _others),
+    Column("others there", lambda one: _of_limit(one, text.others)),
 )

@@ -11,9 +11,11 @@ from waterfill.analysis import compare
 from waterfill.analysis.seeds import MAX_SEEDS as MOST
 from waterfill.contract.summary import SCHEMA_VERSION
 from waterfill.errors import InputError, nearest, shown
-from waterfill.evaluation import suites
+from waterfill.evaluation import changes, suites
+from waterfill.evaluation.boundary import Bracket, brackets, refine
 from waterfill.evaluation.engine import MAX_SEEDS, Planned, Progress, Sampling, run_cells
 from waterfill.evaluation.plan import ROUTERS, Cell, Plan, Subject
+from waterfill.evaluation.suites import Criterion
 from waterfill.evaluation.verdict import (
     CellVerdict,
     CriterionVerdict,
@@ -38,6 +40,12 @@ class Evaluation:
     plan: Plan
     cells: Mapping[str, Sequence[Cell]]
 
+    def write(self, folder: str | Path) -> None:
+        """Write the documents and the cells' scenarios to a folder; raise WriteError on failure."""
+        from waterfill.evaluation import output
+
+        output.write(self.document, self.cells, Path(folder))
+
 
 def evaluate(
     law: str,
@@ -51,6 +59,7 @@ def evaluate(
     precision: float = PRECISION,
     quick: bool = False,
     set: Iterable[str] = (),
+    baseline: str | None = None,
     cached: bool = True,
     planned: Planned | None = None,
     progress: Progress | None = None,
@@ -61,43 +70,86 @@ def evaluate(
     `laws` are laws in Python by name. `recovery` is the loss recovery of the law's flows, `routers`
     says which routers run an explicit law: all, half or none. Each cell has `seeds` seeds; without
     them, the suite's number and then more, up to ten, until half of the 95 % interval is at most
-    `precision` × the mean or the verdict is clear. `set` overrides keys of all scenarios. `planned`
-    and `progress` are those of `papers.jobs.run_jobs`. Raises InputError for wrong input before any
+    `precision` × the mean or the verdict is clear. `set` overrides keys of all scenarios. With
+    `baseline`, the name of another law, the document lists what differs from it. `planned` and
+    `progress` are those of `papers.jobs.run_jobs`. Raises InputError for wrong input before any
     run, and `engine.Interrupted` after Ctrl-C.
     """
-    plan = _plan(law, suite, against, laws, recovery, routers, quick, set)
+    plan = _plan(law, suite, against, laws, recovery, routers, quick, set, baseline)
+    sampling = _sampling(plan, seeds, precision, cached)
+    sampling = replace(sampling, planned=planned, progress=progress)
+    cells, found = _judged(plan, sampling)
+    document = _document(plan, sampling, found)
+    if baseline is not None:
+        _, before = _judged(with_law(plan, baseline), sampling, search=False)
+        document["baseline"] = baseline
+        document["changes"] = changes.between(before, found)
+    return Evaluation(document, plan, cells)
+
+
+def _sampling(plan: Plan, seeds: int | None, precision: float, cached: bool) -> Sampling:
+    """Return how many seeds cells have; raise InputError for a wrong number or precision."""
     if seeds is not None and not 1 <= seeds <= MOST:
-        raise InputError(_COMMAND_LINE, "seeds", f"must be auto or at least 1, got {seeds}")
+        raise InputError(_COMMAND_LINE, "seeds", f"must be auto or 1 to {MOST}, got {seeds}")
     if not 0 < precision < 1:
         problem = f"must be above 0 % and below 100 %, got {100 * precision:g} %"
         raise InputError(_COMMAND_LINE, "precision", problem)
-    if seeds is None and quick:
+    if seeds is None and plan.subject.quick:
         seeds = 1
-    start = min(plan.suite.content.seeds, MAX_SEEDS) if seeds is None else seeds
-    sampling = Sampling(start, None if seeds else precision, cached, planned, progress)
+    if seeds is None:
+        return Sampling(min(plan.suite.content.seeds, MAX_SEEDS), precision, cached)
+    return Sampling(seeds, None, cached)
+
+
+def _judged(
+    plan: Plan, sampling: Sampling, *, search: bool = True
+) -> tuple[dict[str, list[Cell]], list[CriterionVerdict]]:
+    """Run all cells of a plan, and with `search` those that narrow boundaries down; return the
+    cells by criterion, and the verdicts.
+    """
     criteria = plan.criteria()
     cells = {criterion.id: plan.cells(criterion) for criterion in criteria}
     judged = iter(run_cells(plan, [cell for own in cells.values() for cell in own], sampling))
-    found: list[CriterionVerdict] = []
-    for criterion in criteria:
-        own = [next(judged) for _ in cells[criterion.id]]
-        for cell, of_cell in zip(cells[criterion.id], own, strict=True):
-            of_cell["file"] = f"cells/{criterion.id}/{cell.slug}.toml"
-        verdict, reason = of_cells(own)
-        found.append(
-            CriterionVerdict(
-                id=criterion.id,
-                section=criterion.content.section,
-                title=criterion.content.title,
-                question=criterion.content.question,
-                verdict=verdict,
-                reason=criterion.content.not_evaluated or reason,
-                cells=own,
-                boundaries=[],
-                warnings=_warnings(own, plan.subject.reference),
-            )
-        )
-    return Evaluation(_document(plan, sampling, found), plan, cells)
+    verdicts = {name: [next(judged) for _ in own] for name, own in cells.items()}
+    found = {
+        criterion.id: brackets(criterion, plan.axes(criterion), verdicts[criterion.id])
+        for criterion in criteria
+        if cells[criterion.id]
+    }
+    if search and not plan.subject.quick:
+        for cell, verdict in refine(plan, [one for own in found.values() for one in own], sampling):
+            cells[cell.criterion].append(cell)
+            verdicts[cell.criterion].append(verdict)
+    return cells, [
+        _criterion(plan, one, cells[one.id], verdicts[one.id], found.get(one.id, []))
+        for one in criteria
+    ]
+
+
+def _criterion(
+    plan: Plan,
+    criterion: Criterion,
+    cells: Sequence[Cell],
+    verdicts: list[CellVerdict],
+    found: Sequence[Bracket],
+) -> CriterionVerdict:
+    """Return the verdict on a criterion from those on its cells."""
+    for cell, judged in zip(cells, verdicts, strict=True):
+        if cell.scenarios:
+            judged["file"] = f"cells/{criterion.id}/{cell.slug}.toml"
+    verdict, reason = of_cells(verdicts)
+    content = criterion.content
+    return CriterionVerdict(
+        id=criterion.id,
+        section=content.section,
+        title=content.title,
+        question=content.question,
+        verdict=verdict,
+        reason=content.not_evaluated or reason,
+        cells=verdicts,
+        boundaries=[bracket.boundary() for bracket in found],
+        warnings=_warnings(verdicts, plan.subject.reference),
+    )
 
 
 def _plan(
@@ -109,6 +161,7 @@ def _plan(
     routers: str,
     quick: bool,
     sets: Iterable[str],
+    baseline: str | None,
 ) -> Plan:
     """Return the plan of an evaluation; raise InputError for a wrong option."""
     chosen = suites.load(suite)
@@ -117,8 +170,9 @@ def _plan(
         if word is not None and word not in known:
             close = nearest(word, known)
             raise InputError(_COMMAND_LINE, name, f"unknown value {shown(word)}{close}")
-    own = law_files.with_installed(laws or {}, (law, *rivals))
-    compare.select(law, "sim", own)
+    mine = dict.fromkeys((law,) if baseline is None else (law, baseline))
+    own = law_files.with_installed(laws or {}, (*mine, *rivals))
+    compare.select(",".join(mine), "sim", own)
     compare.select(",".join(rivals), "sim", own)
     subject = Subject(law, rivals, own, recovery, routers, tuple(sets), quick)
     if routers != "all" and not subject.is_explicit():

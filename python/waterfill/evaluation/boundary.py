@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from waterfill.errors import InputError
 from waterfill.evaluation.engine import Sampling, run_cells
 from waterfill.evaluation.plan import Cell, Plan
 from waterfill.evaluation.schema import Value
@@ -123,16 +124,13 @@ def refine(
 ) -> list[tuple[Cell, CellVerdict]]:
     """Narrow brackets by bisection; return the cells that this added, with their verdicts."""
     added: list[tuple[Cell, CellVerdict]] = []
-    searching = list(found)
+    searching = [bracket for bracket in found if _settle(plan, bracket)]
     for _ in range(_STEPS):
         searching = [bracket for bracket in searching if not bracket.is_close()]
         if not searching:
             break
         tried = [bracket.middle for bracket in searching]
-        cells = [
-            plan.cell(one.criterion, _ordered(plan, one, value))
-            for one, value in zip(searching, tried, strict=True)
-        ]
+        cells = [_cell(plan, *one) for one in zip(searching, tried, strict=True)]
         verdicts = run_cells(plan, cells, sampling)
         for bracket, value, cell, verdict in zip(searching, tried, cells, verdicts, strict=True):
             verdict["added"] = True
@@ -147,7 +145,22 @@ def refine(
     return added
 
 
-def _ordered(plan: Plan, bracket: Bracket, number: float) -> dict[str, Value]:
-    """Return the values of a new cell in the order of the criterion's axes."""
+def _settle(plan: Plan, bracket: Bracket) -> bool:
+    """Restrict a bracket to whole numbers if its key takes no others; return False if values
+    between its ends are not possible.
+    """
+    for span in (bracket.span, replace(bracket.span, whole=True)):
+        bracket.span = span
+        try:
+            _cell(plan, bracket, bracket.middle)
+        except InputError:
+            continue
+        return True
+    return False
+
+
+def _cell(plan: Plan, bracket: Bracket, number: float) -> Cell:
+    """Return the cell at a value of a bracket's axis."""
     values = {**bracket.where, bracket.axis: bracket.span.value(number)}
-    return {axis: values[axis] for axis in plan.axes(bracket.criterion)}  # type: ignore[misc]
+    ordered = {axis: values[axis] for axis in plan.axes(bracket.criterion)}
+    return plan.cell(bracket.criterion, ordered)  # type: ignore[arg-type]

@@ -1,10 +1,13 @@
-"""Files of an evaluation: verdicts.json and a scenario file for each cell."""
+"""Files of an evaluation: verdicts.json, verdicts.md, junit.xml, expected.toml, and its cells."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from waterfill.evaluation.api import Evaluation
+from waterfill.evaluation import expected, junit, markdown
+from waterfill.evaluation.plan import Cell
+from waterfill.evaluation.verdict import EvaluationDocument
 from waterfill.runs.directory import Stage
 from waterfill.runs.files import write_text
 from waterfill.runs.result import to_json
@@ -12,15 +15,25 @@ from waterfill.runs.result import to_json
 DOCUMENT = "verdicts.json"
 
 
-def write(evaluation: Evaluation, folder: Path) -> None:
-    """Write an evaluation to a folder atomically; raise WriteError if that is not possible."""
+def write(
+    document: EvaluationDocument,
+    cells: Mapping[str, Sequence[Cell]],
+    folder: Path,
+    differences: Sequence[str] | None = None,
+) -> None:
+    """Write an evaluation to a folder atomically; raise WriteError if that is not possible.
+
+    With `differences` from a record, the failures of junit.xml are these.
+    """
     with Stage(folder) as stage:
-        write_text(stage.folder / DOCUMENT, to_json(evaluation.document) + "\n")
-        for criterion, cells in evaluation.cells.items():
-            for cell in cells:
-                if "law" not in cell.scenarios:
-                    continue
-                path = stage.folder / "cells" / criterion / f"{cell.slug}.toml"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                write_text(path, cell.scenarios["law"].to_toml())
+        write_text(stage.folder / DOCUMENT, to_json(document) + "\n")
+        write_text(stage.folder / "verdicts.md", markdown.text(document))
+        write_text(stage.folder / "junit.xml", junit.text(document, differences))
+        write_text(stage.folder / "expected.toml", expected.text(document))
+        for criterion, own in cells.items():
+            for cell in own:
+                if "law" in cell.scenarios:
+                    path = stage.folder / "cells" / criterion / f"{cell.slug}.toml"
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    write_text(path, cell.scenarios["law"].to_toml())
         stage.publish()

@@ -139,12 +139,33 @@ class CriterionVerdict(Record):
     def deciding(self) -> tuple[CellVerdict, LimitVerdict] | None:
         """The cell and limit furthest above the limit, or closest to it if all are met."""
         found = [(cell, limit) for cell in self.cells for limit in cell.limits]
-        known = [one for one in found if one[1].verdict != "no value"]
+        known = [one for one in found if not one[0].added and one[1].verdict != "no value"]
         return max(known, key=lambda one: one[1].score) if known else None
 
 
+class Change(Record):
+    """Difference of a limit's value from the baseline's in one cell, in the limit's unit.
+
+    `difference` is the mean over the seeds that both have, `interval` its 95 % interval.
+    """
+
+    criterion: str
+    cell: str
+    limit: str
+    unit: str
+    before: float | None
+    after: float | None
+    difference: float | None
+    interval: list[float] | None
+    verdict_before: Met
+    verdict_after: Met
+
+
 class EvaluationDocument(Record):
-    """The document of `evaluate --json`, and of verdicts.json."""
+    """The document of `evaluate --json`, and of verdicts.json.
+
+    `changes` compares with the law `baseline`.
+    """
 
     schema_version: int
     suite: str
@@ -155,7 +176,8 @@ class EvaluationDocument(Record):
     against: list[str]
     options: dict[str, Any]
     criteria: list[CriterionVerdict]
-    changes: list[dict[str, Any]] | None = None
+    baseline: str | None = None
+    changes: list[Change] | None = None
 
 
 def of_cell(limits: Sequence[LimitVerdict]) -> tuple[Verdict, str | None]:

@@ -197,24 +197,27 @@ class ExperimentBars(_Display):
     """Progress display of `reproduce`: one bar per run in progress, and totals below.
 
     Finished experiments scroll by above the bars. Other outputs get a line when a run starts and
-    one when it ends. `show` may be called from any thread, the other methods from the main one.
+    one when it ends, unless `lines` is false. `show` may be called from any thread, the other
+    methods from the main one.
     """
 
-    def __init__(self, experiments: int) -> None:
+    def __init__(self, experiments: int, *, lines: bool = True) -> None:
         super().__init__("elapsed")
         self._experiments = experiments
+        self._lines = lines
         self._experiments_done = 0
         self._runs = 0
         self._runs_done = 0
         self._started: set[str] = set()
 
     def planned(self, runs: Mapping[str, str], kept: int) -> None:
-        """Set the planned runs, as {run: experiment}, and the number of cached runs."""
-        self._runs = len(runs)
-        parts = [_count(self._experiments, "experiment"), f"{_count(len(runs), 'run')} to do"]
+        """Add planned runs, as {run: experiment}, and give the number of cached runs."""
+        self._runs = self._runs_done + len(runs)
+        parts = [_count(self._experiments, "experiment")] if self._lines else []
+        parts.append(f"{_count(len(runs), 'run')} to do")
         if kept:
             parts.append(f"{kept} from the cache")
-        if self._experiments > 1:
+        if self._experiments > 1 or not self._lines:
             self._print(", ".join(parts))
         self._count_up()
 
@@ -225,13 +228,13 @@ class ExperimentBars(_Display):
         with self._lock:
             if run not in self._started:
                 self._started.add(run)
-                if self._progress is None and self._runs > 1:
+                if self._progress is None and self._runs > 1 and self._lines:
                     self._print(f"started {run}")
             self._move(run, tick.times, tick.now_s, tick.duration_s)
             if tick.ended:
                 self._remove(run)
                 self._runs_done += 1
-                if self._progress is None or self._experiments == 1:
+                if self._lines and (self._progress is None or self._experiments == 1):
                     place = f" ({self._runs_done} of {self._runs} runs)" if self._runs > 1 else ""
                     self._print(closing_line(run, tick) + place)
                 self._count_up()

@@ -9,7 +9,6 @@ import pytest
 
 
 @pytest.fixture
-def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the suite; runs are cached below the test's folder."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def suite(tmp_path: Path) -> Path:
+    """A copy of the suite."""
     return Path(shutil.copytree(Path(__file__).parent / "small", tmp_path / "small"))

@@ -1,0 +1,60 @@
+"""Verdicts as texts: a limit's numbers, boundaries, the cells that fail."""
+
+from __future__ import annotations
+
+from waterfill.evaluation.verdict import Boundary, CriterionVerdict, LimitVerdict
+
+
+def value(number: float | None) -> str:
+    """Return a value with four digits; None is "never", since it was not reached."""
+    return "never" if number is None else f"{number:.4g}"
+
+
+def unit(limit: LimitVerdict) -> str:
+    """Return a limit's unit after a space, or an empty text for a ratio."""
+    return "" if limit.unit == "ratio" else f" {limit.unit}"
+
+
+def measured(limit: LimitVerdict) -> str:
+    """Return a limit's name and value, with half of the interval if there is one."""
+    half = ""
+    if limit.interval is not None and limit.interval[1] > limit.interval[0]:
+        half = f" ± {(limit.interval[1] - limit.interval[0]) / 2:.2g}"
+    return f"{limit.id.replace('-', ' ')} {value(limit.value)}{half}{unit(limit)}"
+
+
+def bound(limit: LimitVerdict) -> str:
+    """Return the value that a limit allows, such as "< 48 ms"."""
+    slack = f" ± {limit.tolerance:.3g}" if limit.tolerance else ""
+    return f"{limit.relation} {value(limit.limit)}{slack}{unit(limit)}"
+
+
+def others(limit: LimitVerdict) -> str:
+    """Return the value with each other law in the law's place."""
+    return ", ".join(f"{name} {value(number)}" for name, number in limit.others.items())
+
+
+def deciding(one: CriterionVerdict) -> str:
+    """Return the number that decides a criterion, with its limit and its cell."""
+    if one.deciding is None:
+        return "no value"
+    cell, limit = one.deciding
+    return f"{cell.name}: {measured(limit)}, limit {bound(limit)}; {others(limit)}"
+
+
+def boundaries(one: CriterionVerdict) -> list[str]:
+    """Return a line for each place where a criterion's verdict changes along a numeric axis."""
+    return [_boundary(boundary) for boundary in one.boundaries]
+
+
+def _boundary(one: Boundary) -> str:
+    where = ", ".join(f"{key} {value}" for key, value in one.where.items())
+    text = f"{one.axis}: {one.below} up to {one.low}, {one.above} from {one.high}"
+    return f"{text} ({where})" if where else text
+
+
+def failing(one: CriterionVerdict, most: int = 4) -> str:
+    """Return the names of the grid's cells that fail, of many the first ones."""
+    names = [cell.name for cell in one.cells if cell.verdict == "fails" and not cell.added]
+    left = len(names) - most
+    return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")

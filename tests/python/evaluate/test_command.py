@@ -1,0 +1,144 @@
+"""`waterfill evaluate` as a user types it: table, files, exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+LAWS = """
+import waterfill
+
+class Slow:
+    def __init__(self, connection):
+        self.window_bytes = connection.packet_bytes
+    def on_ack(self, ack):
+        pass
+    def limit(self):
+        return self.window_bytes, None
+
+class Broken(Slow):
+    def on_ack(self, ack):
+        raise ZeroDivisionError
+
+LAWS = {"slow": waterfill.PythonLaw(source=Slow), "broken": waterfill.PythonLaw(source=Broken)}
+"""
+
+
+@pytest.fixture
+def evaluate(waterfill, suite):
+    return lambda *arguments: waterfill("evaluate", "--suite", str(suite), *arguments)
+
+
+def test_the_table_has_verdicts_then_boundaries_then_what_was_not_evaluated(evaluate):
+    ran = evaluate("cubic", "--seeds", "1")
+    assert ran.code == 0
+    places = [
+        ran.out.index(text)
+        for text in ("mixed", "2.10 Queue: link.l.buffer: meets up to", "not evaluated: no model")
+    ]
+    assert places == sorted(places)
+    assert ran.out.endswith("meets: 1, fails: 0, mixed: 1, not evaluated: 1\n")
+
+
+def test_a_law_that_does_not_use_the_path_is_named(evaluate):
+    Path("laws.py").write_text(LAWS)
+    ran = evaluate("slow", "--law", "laws.py", "--seeds", "1")
+    assert ran.code == 0
+    text = " ".join(ran.out.split())
+    assert re.search(r"meets it, but gets \d+ % of its share \(cubic: \d+ %\)", text)
+    assert "limited by window" in text
+
+
+def test_a_law_that_raises_is_not_evaluated(evaluate):
+    Path("laws.py").write_text(LAWS)
+    ran = evaluate("broken", "--law", "laws.py", "--seeds", "1")
+    assert ran.code == 0
+    assert "not evaluated: broken: the law broken raised ZeroDivisionError" in ran.out
+
+
+def test_the_files_agree_with_the_document(evaluate):
+    ran = evaluate("cubic", "--seeds", "1", "-o", "out", "--json")
+    assert Path("out/verdicts.json").read_text() == ran.out
+    criteria = ran.document["criteria"]
+    queue = next(one for one in criteria if one["id"] == "queue")
+    (boundary,) = queue["boundaries"]
+    assert (boundary["below"], boundary["above"]) == ("meets", "fails")
+    assert (boundary["low"], boundary["high"]) == ("10 packets", "15 packets")
+    files = {cell["file"] for one in criteria for cell in one["cells"]}
+    assert files == {str(path.relative_to("out")) for path in Path("out").glob("cells/*/*.toml")}
+    suite = ElementTree.parse("out/junit.xml").getroot()[0]
+    assert {name: suite.get(name) for name in ("tests", "failures", "skipped")} == {
+        "tests": "3", "failures": "1", "skipped": "1",
+    }  # fmt: skip
+    assert "| 2.10 | Queue | mixed | 1 of 2 |" in Path("out/verdicts.md").read_text()
+
+
+def test_expect_compares_with_what_record_wrote(evaluate, suite):
+    assert evaluate("cubic", "--seeds", "1", "--record", "e.toml").code == 0
+    assert evaluate("cubic", "--seeds", "1", "--expect", "e.toml").code == 0
+    file = suite / "queue.toml"
+    file.write_text(file.read_text().replace("limit = 20", "limit = 200"))
+    ran = evaluate("cubic", "--seeds", "1", "--expect", "e.toml", "-o", "out")
+    assert ran.code == 1
+    assert "queue: meets, expected mixed" in ran.err
+    failure = ElementTree.parse("out/junit.xml").getroot().find(".//failure")
+    assert failure is not None
+    assert failure.get("message") == "queue: meets, expected mixed"
+    ran = evaluate("cubic", "--quick", "--expect", "e.toml")
+    assert (ran.code, ran.err) == (2, "e.toml: quick: is false; leave --quick out\n")
+
+
+def test_expect_notices_a_cell_that_begins_to_fail(evaluate):
+    assert evaluate("cubic", "--seeds", "1", "--record", "e.toml").code == 0
+    Path("e.toml").write_text(Path("e.toml").read_text().replace('"100 packets"', '"5 packets"'))
+    ran = evaluate("cubic", "--seeds", "1", "--expect", "e.toml")
+    assert ran.code == 1
+    assert "queue: fails in 100 packets; no longer fails in 5 packets" in ran.err
+
+
+def test_baseline_lists_what_differs(evaluate):
+    document = evaluate("sack", "--seeds", "2", "--baseline", "window", "--json").document
+    changes = {(one["criterion"], one["cell"]): one for one in document["changes"]}
+    queue = changes["queue", "100 packets"]
+    assert (queue["verdict_before"], queue["verdict_after"]) == ("met", "not met")
+    assert queue["difference"] == pytest.approx(queue["after"] - queue["before"])
+    same = evaluate("sack", "--seeds", "2", "--baseline", "sack", "--json").document
+    assert same["changes"] == []
+
+
+def test_list_has_the_source_of_each_limit(evaluate):
+    limits = {one["criterion"]: one for one in evaluate("--list", "--json").document["limits"]}
+    assert limits["queue"]["source"] == "ours, because it is a test"
+    assert (limits["queue"]["limit"], limits["queue"]["unit"]) == (20, "kB")
+    assert limits["real-time"]["not_evaluated"] == "no model of a call"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "evaluate: no law given; type the name of a law"),
+        (("cubicc",), 'unknown protocol "cubicc", did you mean "cubic"?'),
+        (("cubic", "--seeds", "many"), 'seeds: must be auto or a number, got "many"'),
+        (("cubic", "--precision", "x"), 'precision: must be a share such as 5%, got "x"'),
+        (("cubic", "--expect", "e.toml"), "e.toml: cannot read the file"),
+    ],
+)
+def test_wrong_input_is_one_line(evaluate, arguments, message):
+    ran = evaluate(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_silent_routers_are_those_of_explicit_laws(evaluate):
+    documents = [
+        json.loads(evaluate("maxnet", "--seeds", "1", "--routers", routers, "--json").out)
+        for routers in ("all", "none")
+    ]
+    shares = [document["criteria"][1]["cells"][0]["use"]["rate_bps"] for document in documents]
+    assert shares[0] > 4e6
+    assert shares[0] != shares[1]
