@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 exec >&2
 
-echo "build: compiling in release mode, one to two minutes"
+echo "build: compiling in release mode, one to four minutes (silent while it links)"
 # No index: the lock file has installed every dependency that pyproject.toml names, or maturin fails and says which it lacks.
 # The group is named because maturin would install the group dev without being asked.
 env -u CONDA_PREFIX VIRTUAL_ENV="$PWD/.venv" PATH="$PWD/.venv/bin:$PATH" UV_NO_INDEX=1 UV_NO_PROGRESS=1 CARGO_TERM_QUIET=true \

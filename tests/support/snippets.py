@@ -52,6 +52,7 @@ OTHERS = {
     "builds or tests the Rust crates": {"cargo", "rustup"},
     "installs software or changes a host's services": (
         {"apt", "cp", "editor", "pip", "podman", "python3", "rm", "systemctl", "waterfill/bin/pip"}
+        | {"source"}
     ),
     "needs root, network namespaces or other hosts": (
         {

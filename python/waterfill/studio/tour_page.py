@@ -25,7 +25,7 @@ def render(tour: Tour, place: int, given: Answer) -> str:
         f"step {place + 1} of {len(tour.steps)} · {tour.minutes} minutes</p>"
         f"<h2>{escape(step.title)}</h2>{paragraphs}{look}{_question(step)}"
         f'<p class="wf-note">{escape(nearly)} <a class="wf-a" '
-        f'href="?{escape(to_query(step.settings))}">Change this run in the playground</a></p>'
+        f'href="?{escape(to_query(step.settings))}">Change this run with sliders</a></p>'
         f"{_stated(step, given)}</article>"
         f'<p class="wf-note">{escape(given.note)}</p>{_charts(step, given)}'
     )

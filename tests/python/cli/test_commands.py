@@ -82,6 +82,18 @@ def test_run_says_over_what_time_retransmissions_count(waterfill, scenario):
     assert note in lossy.out
 
 
+def test_run_names_the_flow_with_the_smallest_share(waterfill, scenario):
+    rest = '[[flow]]\nname = "g"\npath = ["l"]\ndemand = "4 Mbit/s"\nprotocol = "cubic"\n'
+    scenario.write_text(
+        SCENARIO + rest + '[[flow]]\nname = "late"\npath = ["l"]\nstart = "1.9 s"\n'
+    )
+    rows = {flow["name"]: flow for flow in waterfill("run", scenario, "--json").document["flows"]}
+    ratios = {name: flow["rate_bps"] / flow["max_min_bps"] for name, flow in rows.items()}
+    lowest = min(ratios, key=lambda name: ratios[name])
+    out = waterfill("run", scenario).out
+    assert f"; smallest: {ratios[lowest]:.3f}, of {lowest}" in out
+
+
 def test_run_json_is_one_document(waterfill, scenario):
     ran = waterfill("run", scenario, "--json")
     flow, link = ran.document["flows"][0], ran.document["links"][0]
