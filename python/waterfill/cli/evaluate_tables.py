@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from rich.table import Table
 from rich.text import Text
@@ -15,7 +15,6 @@ from waterfill.evaluation.verdict import (
     Change,
     CriterionVerdict,
     EvaluationDocument,
-    LimitVerdict,
     counts,
 )
 
@@ -89,10 +88,6 @@ def _changed(one: Change) -> TableCell:
     return TableCell(f"{one.verdict_before} → {one.verdict_after}", kind=kind)
 
 
-def _of_limit(one: CriterionVerdict, show: Callable[[LimitVerdict], str]) -> TableCell:
-    return TableCell("–" if one.deciding is None else show(one.deciding[1]))
-
-
 def _met(one: CriterionVerdict) -> TableCell:
     cells = [cell for cell in one.cells if not cell.added]
     return TableCell(f"{sum(cell.verdict == 'meets' for cell in cells)} of {len(cells)}")
@@ -102,17 +97,10 @@ def _verdict(one: CriterionVerdict) -> TableCell:
     return TableCell(one.verdict, kind=_STYLES[one.verdict])
 
 
-def _cell(one: CriterionVerdict) -> TableCell:
-    return TableCell(one.deciding[0].name if one.deciding else "–")
-
-
 _COLUMNS: Sequence[Column[CriterionVerdict]] = (
     Column("§", lambda one: TableCell(one.section)),
     Column("criterion", lambda one: TableCell(one.title)),
     Column("verdict", _verdict),
     Column("cells", _met),
-    Column("worst", lambda one: _of_limit(one, text.measured)),
-    Column("limit", lambda one: _of_limit(one, text.bound)),
-    Column("in cell", _cell),
-    Column("others there", lambda one: _of_limit(one, text.others)),
+    Column("deciding number", lambda one: TableCell(text.deciding(one))),
 )

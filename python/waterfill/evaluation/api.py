@@ -189,11 +189,12 @@ def _warnings(cells: Sequence[CellVerdict], reference: str) -> list[str]:
         cell, text = min(slow, key=lambda one: (one[0].use and one[0].use.share) or 0.0)
         met = "meets it, but " if cell.verdict == "meets" else ""
         found.append(f"{_in(cell, len(slow), len(cells))}{met}{text}")
-    kinds: dict[str, list[CellVerdict]] = {}
+    kinds: dict[str, list[tuple[CellVerdict, str]]] = {}
     for cell in cells:
-        for kind in cell.use.warnings if cell.use else ():
-            kinds.setdefault(kind, []).append(cell)
-    found += [f"{_in(own[0], len(own), len(cells))}{kind}" for kind, own in kinds.items()]
+        for kind, line in cell.use.warnings.items() if cell.use else ():
+            kinds.setdefault(kind, []).append((cell, line))
+    for own in kinds.values():
+        found.append(f"{_in(own[0][0], len(own), len(cells))}{own[0][1]}")
     return found
 
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from waterfill.analysis import hosts
 from waterfill.analysis.seeds import estimate
 from waterfill.errors import InputError, shown
-from waterfill.evaluation.plan import Cell, Plan
+from waterfill.evaluation.plan import Cell, Plan, why
 from waterfill.evaluation.verdict import (
     MET,
     CellVerdict,
@@ -23,6 +23,7 @@ from waterfill.evaluation.verdict import (
 from waterfill.papers.claims.schema import Claim
 from waterfill.papers.claims.verdict import judge_values, mean, measure
 from waterfill.papers.jobs import Job, run_jobs
+from waterfill.runs import window
 from waterfill.runs.progress import Tick
 from waterfill.runs.result import Result
 
@@ -125,10 +126,9 @@ def _run(plan: Plan, states: Iterable[_State], count: int, sampling: Sampling) -
     def refuse(keys: Sequence[tuple[int, str, int]], error: InputError) -> None:
         """Keep why a cell cannot run, which only its law decides: the scenario has been checked."""
         missing.difference_update(keys)
-        for place, role, _ in keys:
+        for place, _, _ in keys:
             state = by_place[place]
-            law = {"law": plan.subject.law, "reference": plan.subject.reference}.get(role, role)
-            state.refused = state.refused or f"{law}: {error.message}"
+            state.refused = state.refused or why(error)
 
     run_jobs(
         jobs, keep, cached=sampling.cached, planned=sampling.planned, progress=sampling.progress,
@@ -158,7 +158,10 @@ def use(result: Result, own: Iterable[str]) -> Use:
     rate_bps = math.fsum((flow.rate_bps or 0.0) * flow.count for flow in flows)
     share_bps = math.fsum((flow.max_min_bps or 0.0) * flow.count for flow in flows)
     mine = {flow.name for flow in flows} | {source.name for source in sources}
-    kinds = [one.kind for one in summary.warnings or () if one.flow in mine]
+    warnings: dict[str, str] = {}
+    for one in summary.warnings or ():
+        if one.flow in mine and one.kind not in window.KINDS:
+            warnings.setdefault(one.kind, f"{one.flow}: {one.text}")
     return Use(
         share=rate_bps / share_bps if share_bps else None,
         rate_bps=rate_bps if flows else None,
@@ -166,7 +169,7 @@ def use(result: Result, own: Iterable[str]) -> Use:
         loss_rate=together.loss_rate if together else None,
         resent_bytes=together.resent_bytes if together else 0,
         timeouts=together.timeouts if together else 0,
-        warnings=dict.fromkeys(kinds, 1),
+        warnings=warnings,
     )
 
 

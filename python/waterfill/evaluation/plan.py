@@ -136,7 +136,7 @@ class Plan:
         try:
             scenarios = {"law": build.scenario(self.subject.law, is_subject=True), **scenarios}
         except InputError as error:
-            scenarios, reason = {}, f"{self.subject.law}: {error.message}"
+            scenarios, reason = {}, why(error)
         claims = [
             criterion.claims[limit.id]
             for limit in criterion.content.limit
@@ -202,6 +202,11 @@ class _Builder:
         scenario = chance.jittered(from_dict(document, str(path), self.sets))
         backends.prepare(scenario, "sim", used(self.subject.laws, scenario))
         return scenario
+
+
+def why(error: InputError) -> str:
+    """Return why a law cannot run a scenario, with the key that says so."""
+    return f"{error.key}: {error.message}" if error.key else error.message
 
 
 def _document(criterion: Criterion) -> dict[str, Any]:

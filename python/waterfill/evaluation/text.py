@@ -30,8 +30,9 @@ def bound(limit: LimitVerdict) -> str:
 
 
 def others(limit: LimitVerdict) -> str:
-    """Return the value with each other law in the law's place."""
-    return ", ".join(f"{name} {value(number)}" for name, number in limit.others.items())
+    """Return the value with each other law in the law's place, where it is another value."""
+    known = {name: number for name, number in limit.others.items() if number != limit.value}
+    return ", ".join(f"{name} {value(number)}" for name, number in known.items())
 
 
 def deciding(one: CriterionVerdict) -> str:
@@ -39,7 +40,10 @@ def deciding(one: CriterionVerdict) -> str:
     if one.deciding is None:
         return "no value"
     cell, limit = one.deciding
-    return f"{cell.name}: {measured(limit)}, limit {bound(limit)}; {others(limit)}"
+    at = f"{cell.name}: " if len(one.cells) > 1 else ""
+    compared = [f"limit {bound(limit).removesuffix(unit(limit))}"]
+    compared += [others(limit)] if others(limit) else []
+    return f"{at}{measured(limit)} ({'; '.join(compared)})"
 
 
 def boundaries(one: CriterionVerdict) -> list[str]:

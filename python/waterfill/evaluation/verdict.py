@@ -41,7 +41,7 @@ class Use(Record):
     """How a law's flows use the path in a cell: means over seeds, counts summed over seeds.
 
     `share` is their rate ÷ their max-min share. `limited_by` has the share of time of each limit.
-    `warnings` are the runs' warnings by kind, with the number of seeds that had them.
+    `warnings` are the runs' warnings by kind, each with the text of the first.
     """
 
     share: float | None
@@ -50,7 +50,7 @@ class Use(Record):
     loss_rate: float | None
     resent_bytes: float
     timeouts: float
-    warnings: dict[str, int]
+    warnings: dict[str, str]
 
 
 class LimitVerdict(Record):
@@ -262,10 +262,9 @@ def mean_use(uses: Sequence[Use]) -> Use | None:
     if not uses:
         return None
     limits = [use.limited_by for use in uses if use.limited_by is not None]
-    warnings: dict[str, int] = {}
+    warnings: dict[str, str] = {}
     for use in uses:
-        for kind in use.warnings:
-            warnings[kind] = warnings.get(kind, 0) + 1
+        warnings = use.warnings | warnings
     return Use(
         share=_mean(use.share for use in uses),
         rate_bps=_mean(use.rate_bps for use in uses),
