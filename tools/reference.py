@@ -164,8 +164,9 @@ def keys_page(schema: Mapping[str, Any]) -> str:
         "`waterfill check S.toml` prints the values in force, `waterfill new` writes a commented "
         "file to start from.",
         "A quantity is text with a unit: rates in `bit/s` or `B/s`, times in `s`, volumes in `B` "
-        "or `bit`, with the prefixes k M G T P, and for times m u n p. `1 Gbit/s` is 10⁹ bit/s. "
-        "Unknown keys are errors. Editors complete and check the file with "
+        "or `bit`, with the prefixes k M G T P, and for times m u n p. `1 Gbit/s` is 10⁹ bit/s, "
+        "and `1 GB/s` is 8 Gbit/s, with a warning that repeats it in bits. Unknown keys "
+        "are errors. Editors complete and check the file with "
         "[scenario.schema.json](../scenario.schema.json).",
     ]
     for model, (title, more) in _TABLES.items():

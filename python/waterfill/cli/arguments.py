@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,10 +18,6 @@ if TYPE_CHECKING:
     from waterfill.runs.laws import PythonLaw
     from waterfill.scenario.document import Scenario
     from waterfill.scenario.units import Quantity
-
-
-# A rate in bytes, which is often meant in bits.
-_OF_BYTES = re.compile(r"\s*[0-9.eE+]+\s*[kMGTP]?B/s\s*")
 
 
 def examples(*lines: str) -> str:
@@ -151,17 +145,4 @@ def overrides(protocol: str | None, sets: list[str] | None, seed: int | None = N
             got = f"got {shown(values[key])} and {shown(value)}"
             raise InputError("command line", key, f"given twice, {got}", "remove one of them")
         values[key] = value
-        _note_of_bytes(key, value.strip("\"'"))
     return chosen
-
-
-def _note_of_bytes(key: str, text: str) -> None:
-    """Print a rate in bit/s on standard error if it is given in bytes."""
-    if _OF_BYTES.fullmatch(text):
-        from waterfill.scenario.units import RATE
-
-        try:
-            rate = RATE.format(RATE.parse(text))
-        except ValueError:
-            return
-        print(f"note: {key}: {text.strip()} is {rate}; B is a byte, bit a bit", file=sys.stderr)

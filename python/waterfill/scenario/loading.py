@@ -17,7 +17,14 @@ from pydantic import ValidationError
 from waterfill.errors import InputError, nearest, shortened, shown
 from waterfill.scenario.bulk import uncollected
 from waterfill.scenario.document import COMMAND_LINE, SECTIONS, Scenario, file_of, labels
-from waterfill.scenario.validation import FormerKey, contradictions, former, key_errors
+from waterfill.scenario.validation import (
+    FormerKey,
+    RateInBytes,
+    contradictions,
+    former,
+    key_errors,
+    rates_in_bytes,
+)
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -199,8 +206,9 @@ def _scenario(
     scenario.set_origin(source, set_keys)
     for key, message in contradictions(scenario):
         raise scenario.error(key, message)
-    for key, message in former(scenario):
-        warnings.warn(f"{file_of(key, source, set_keys)}: {key}: {message}", FormerKey, 3)
+    for kind, found in ((FormerKey, former(scenario)), (RateInBytes, rates_in_bytes(raw))):
+        for key, message in found:
+            warnings.warn(f"{file_of(key, source, set_keys)}: {key}: {message}", kind, 3)
     return scenario
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args, get_origin
@@ -550,6 +551,36 @@ def former(scenario: Scenario) -> Iterator[tuple[str, str]]:
                     f"{scenario.key('link', link_index)}.fault[{index}].kind",
                     f"{why} on the link",
                 )
+
+
+class RateInBytes(UserWarning):
+    """Warning that a rate is in bytes per second, which is often meant in bits."""
+
+
+_IN_BYTES = re.compile(r"\s*[0-9.eE+-]+\s*[kMGTP]?B/s\s*")
+
+
+def rates_in_bytes(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield (key, message) for every rate of a document that is in bytes per second."""
+    for section, value in document.items():
+        entries = value if section in SECTIONS and isinstance(value, list) else None
+        if entries is None:
+            yield from _in_bytes(section, value)
+            continue
+        for index, entry in enumerate(entries):
+            for key, message in _in_bytes("", entry):
+                yield f"{section}.{labels(entries)[index]}{key}", message
+
+
+def _in_bytes(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _in_bytes(f"{path}.{key}", item)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _in_bytes(f"{path}[{index}]", item)
+    elif isinstance(value, str) and value.rstrip().endswith("B/s") and _IN_BYTES.fullmatch(value):
+        yield path, f"{value.strip()} is {RATE.format(RATE.parse(value))}; B is a byte, bit a bit"
 
 
 # The keys of [[traffic]] that only some kinds have.

@@ -102,14 +102,6 @@ def test_the_message_is_one_sentence_and_nothing_is_left(waterfill, monkeypatch,
     assert sorted(made.rglob("*")) == before
 
 
-def test_a_rate_in_bytes_is_repeated_in_bits(waterfill, monkeypatch, made):
-    monkeypatch.chdir(made)
-    ran = waterfill("check", "d.toml", "--set", "link.bottleneck.rate='1 GB/s'")
-    assert ran.code == 0
-    assert ran.err == "note: link.bottleneck.rate: 1 GB/s is 8 Gbit/s; B is a byte, bit a bit\n"
-    assert waterfill("check", "d.toml", "--set", "link.bottleneck.rate=8 Gbit/s").err == ""
-
-
 @pytest.mark.parametrize(
     ("binary", "message"),
     [

@@ -1,5 +1,6 @@
 import math
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 
 from waterfill.errors import InputError
 from waterfill.scenario import units
-from waterfill.scenario.loading import from_dict
+from waterfill.scenario.loading import from_dict, from_toml, tomllib
 from waterfill.scenario.units import (
     PACKETS,
     RATE,
@@ -19,6 +20,7 @@ from waterfill.scenario.units import (
     number,
     whole,
 )
+from waterfill.scenario.validation import RateInBytes
 
 
 @pytest.mark.parametrize(
@@ -246,3 +248,40 @@ def test_a_step_that_is_too_large_is_quoted_with_its_sign():
     with pytest.raises(ValueError, match='at least -3600 s, got "-1e300 s"'):
         STEP.parse("-1e300 s")
     assert STEP.parse("-3600 s") == -3600.0
+
+
+IN_BYTES = """
+duration = "1 s"
+[[link]]
+name = "l"
+from = "a"
+to = "b"
+rate = "1 GB/s"
+delay = "1 ms"
+event = [{at = "0.5 s", rate = "2 MB/s"}]
+[[flow]]
+name = "f"
+from = "a"
+to = "b"
+protocol = "maxnet"
+"""
+
+
+@pytest.mark.parametrize("form", ["file", "dictionary", "override"])
+def test_a_rate_in_bytes_is_repeated_in_bits(form):
+    bits = IN_BYTES.replace("GB/s", "Gbit/s").replace("MB/s", "Mbit/s")
+    load = {
+        "file": partial(from_toml, IN_BYTES, "s.toml"),
+        "dictionary": partial(from_dict, tomllib.loads(IN_BYTES), "s.toml"),
+        "override": partial(from_toml, bits, "s.toml", ["link.l.rate=1 GB/s"]),
+    }[form]
+    with pytest.warns(RateInBytes) as said:
+        load()
+    place = "command line" if form == "override" else "s.toml"
+    rates = {"link.l.rate": "1 GB/s is 8 Gbit/s"}
+    if form != "override":
+        rates["link.l.event[0].rate"] = "2 MB/s is 16 Mbit/s"
+    assert [str(one.message) for one in said] == [
+        f"{place}: {key}: {text}; B is a byte, bit a bit" for key, text in rates.items()
+    ]
+    from_toml(bits)  # a warning would be an error here
