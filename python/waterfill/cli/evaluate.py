@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,12 @@ from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from waterfill.evaluation.api import Evaluation
     from waterfill.evaluation.verdict import EvaluationDocument
+    from waterfill.runs.directory import Stage
+    from waterfill.runs.laws import PythonLaw
 
 SuiteName = Annotated[
     str, Option("--suite", metavar="NAME|DIR", help="Suite of criteria, or its folder.")
@@ -40,6 +46,27 @@ Precision = Annotated[
 ]
 
 
+Listing = Annotated[
+    bool, Option("--list", help="List the suite's criteria and limits without running.")
+]
+Quick = Annotated[bool, Option("--quick", help="Run fewer and shorter cells, with one seed.")]
+Baseline = Annotated[
+    str | None,
+    Option(
+        metavar="LAW",
+        help="Compare with this law, cell by cell.",
+        autocompletion=completion.protocol,
+    ),
+]
+Expect = Annotated[
+    Path | None,
+    Option(metavar="FILE", help="Exit with 1 if a verdict differs from FILE.", parser=place),
+]
+Record = Annotated[
+    Path | None, Option(metavar="FILE", help="Record the verdicts in FILE.", parser=place)
+]
+
+
 def evaluate(
     law: Annotated[
         str | None,
@@ -52,25 +79,11 @@ def evaluate(
     routers: Routers = "all",
     seeds: Seeds = "auto",
     precision: Precision = "5%",
-    listing: Annotated[
-        bool, Option("--list", help="List the suite's criteria and limits without running.")
-    ] = False,
-    quick: Annotated[bool, Option("--quick", help="Run fewer and shorter cells.")] = False,
-    baseline: Annotated[
-        str | None,
-        Option(
-            metavar="LAW",
-            help="Compare with this law, cell by cell.",
-            autocompletion=completion.protocol,
-        ),
-    ] = None,
-    expect: Annotated[
-        Path | None,
-        Option(metavar="FILE", help="Exit with 1 if a verdict differs from FILE.", parser=place),
-    ] = None,
-    record: Annotated[
-        Path | None, Option(metavar="FILE", help="Record the verdicts in FILE.", parser=place)
-    ] = None,
+    listing: Listing = False,
+    quick: Quick = False,
+    baseline: Baseline = None,
+    expect: Expect = None,
+    record: Record = None,
     sets: Sets = None,
     fresh: Annotated[bool, Option("--fresh", help="Do not use the cache.")] = False,
     json: Json = False,
@@ -83,51 +96,44 @@ def evaluate(
     are written to DIR.
     """
     from waterfill.evaluation import api, expected, suites
-    from waterfill.evaluation import output as files
     from waterfill.evaluation.engine import Interrupted
-    from waterfill.runs.files import write_text
+    from waterfill.runs.directory import Stage
     from waterfill.runs.progress import ExperimentBars
 
     if listing:
         _list(suite, json=json)
         return
     own = laws_of(file)
-    if law is None:
-        if len(own) != 1:
-            raise InputError("evaluate", "", "no law given", "type the name of a law")
-        (law,) = own
     wanted = None
     if expect is not None:
         content = suites.load(suite).content
         wanted = expected.read(expect, f"{content.name} {content.version}", quick)
-    with ExperimentBars(1, lines=False) as live:
-        try:
-            found = api.evaluate(
-                law,
-                suite=suite,
-                against=None if against is None else _names(against),
-                laws=own,
-                recovery=recovery,
-                routers=routers,
-                seeds=_seeds(seeds),
-                precision=_precision(precision),
-                quick=quick,
-                set=sets or (),
-                baseline=baseline,
-                cached=not fresh,
-                planned=live.planned,
-                progress=live.show,
-            )
-        except Interrupted:
-            print("interrupted: finished runs are in the cache", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED) from None
-    differences = None if wanted is None else expected.differences(wanted, found.document)
-    unwritten = Unwritten()
-    with unwritten.collected():
-        if record is not None:
-            write_text(record, expected.text(found.document))
-        if output is not None:
-            files.write(found.document, found.cells, output, differences)
+    with ExitStack() as stack:
+        # Before the runs, so that a typo or another run there fails at once.
+        stage = None if output is None else stack.enter_context(Stage(output))
+        with ExperimentBars(1, lines=False) as live:
+            try:
+                found = api.evaluate(
+                    law or _only(own),
+                    suite=suite,
+                    against=None if against is None else _names(against),
+                    laws=own,
+                    recovery=recovery,
+                    routers=routers,
+                    seeds=_seeds(seeds),
+                    precision=_precision(precision),
+                    quick=quick,
+                    set=sets or (),
+                    baseline=baseline,
+                    cached=not fresh,
+                    planned=live.planned,
+                    progress=live.show,
+                )
+            except Interrupted:
+                print("interrupted: finished runs are in the cache", file=sys.stderr)
+                raise typer.Exit(INTERRUPTED) from None
+        differences = None if wanted is None else expected.differences(wanted, found.document)
+        unwritten = _write(found, stage, record, differences)
     if json:
         print_json(found.document)
     else:
@@ -138,6 +144,31 @@ def evaluate(
         print(line, file=sys.stderr)
     if unwritten.report() or differences:
         raise typer.Exit(1)
+
+
+def _only(own: Mapping[str, PythonLaw]) -> str:
+    """Return the name of the only law of a file; raise InputError if there are none or several."""
+    if len(own) != 1:
+        why = f"no law given, and the file has {len(own)}" if own else "no law given"
+        raise InputError("evaluate", "", why, "type the name of a law")
+    return next(iter(own))
+
+
+def _write(
+    found: Evaluation, stage: Stage | None, record: Path | None, differences: list[str] | None
+) -> Unwritten:
+    """Write the record and the output directory; return what could not be written."""
+    from waterfill.evaluation import expected, output
+    from waterfill.runs.files import write_text
+
+    unwritten = Unwritten()
+    with unwritten.collected():
+        if record is not None:
+            write_text(record, expected.text(found.document))
+    with unwritten.collected():
+        if stage is not None:
+            output.write(found.document, found.cells, stage, differences)
+    return unwritten
 
 
 def _list(name: str, *, json: bool) -> None:

@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 from waterfill.cli import completion
-from waterfill.cli.arguments import INTERRUPTED, Json, Output, Seed, Style
+from waterfill.cli.arguments import INTERRUPTED, Json, Output, OwnLaw, Seed, Style, laws_of, place
 from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError
 
@@ -39,6 +39,17 @@ Match = Annotated[
 ]
 
 
+OwnClaims = Annotated[
+    Path | None,
+    Option(
+        "--claims",
+        metavar="DIR",
+        help="Your own experiments: folders with a claims.toml in DIR.",
+        parser=place,
+    ),
+]
+
+
 def reproduce(
     experiments: Experiments = None,
     every: Annotated[bool, Option("--all", help="Run all experiments.")] = False,
@@ -51,12 +62,15 @@ def reproduce(
     json: Json = False,
     output: Output = None,
     style: Style = "screen",
+    claims: OwnClaims = None,
+    law: OwnLaw = None,
 ) -> None:
     """Run the papers' experiments and check their claims.
 
-    Runs are cached until their scenario or the code changes. Data and figures are written to
-    out/PAPER/EXPERIMENT, or with --short below out/short. With -o they are written to
-    DIR/PAPER/EXPERIMENT, or to DIR if a single experiment is named in full.
+    With --claims, experiments of your own in place of the papers'. Runs are cached until their
+    scenario or the code changes. Data and figures are written to out/PAPER/EXPERIMENT, or with
+    --short below out/short. With -o they are written to DIR/PAPER/EXPERIMENT, or to DIR if a single
+    experiment is named in full.
     """
     from waterfill.analysis.looks import look
     from waterfill.papers.claims import loading
@@ -65,13 +79,9 @@ def reproduce(
     from waterfill.runs.progress import ExperimentBars
 
     names, drawn_as = experiments or [], look(style)
-    known = loading.experiments()
-    if not names and not every and not listing:
-        advice = "type PAPER, PAPER/EXPERIMENT or --all (--list shows them)"
-        raise InputError("reproduce", "", "no experiment given", advice)
-    if names and every:
-        why = f"no effect with --all, got {' '.join(names)}"
-        raise InputError("reproduce", "", why, "remove --all or the names")
+    known, own = _known(claims, law), laws_of(law)
+    every = every or (claims is not None and not names)
+    _check_names(names, every, listing)
     chosen = loading.select(names, known) if names else known
     if listing:
         given = {"--short": short, "--seed": seed is not None, "--fresh": fresh}
@@ -103,13 +113,14 @@ def reproduce(
             progress=live.show,
             done=finished,
             look=drawn_as,
+            laws=own,
         )
     judged = [claim for e in chosen for claim in found.claims.get(e.path, [])]
     _conclude(judged, json=json and not (found.interrupted and not judged))
     if not json:
         _show_finished([e for e in chosen if e.path in drawn], found.claims, drawn)
     unwritten = Unwritten()
-    if every and not found.interrupted and not found.unwritten:
+    if every and claims is None and not found.interrupted and not found.unwritten:
         _write_pages(base, chosen, unwritten)
     unwritten.errors += found.unwritten
     failed = unwritten.report()
@@ -119,6 +130,27 @@ def reproduce(
         raise typer.Exit(INTERRUPTED)
     if _unexpected(judged) or failed:
         raise typer.Exit(1)
+
+
+def _check_names(names: Sequence[str], every: bool, listing: bool) -> None:
+    """Raise InputError if there is nothing to run, or names besides all experiments."""
+    if not names and not every and not listing:
+        advice = "type PAPER, PAPER/EXPERIMENT or --all (--list shows them)"
+        raise InputError("reproduce", "", "no experiment given", advice)
+    if names and every:
+        why = f"no effect with --all, got {' '.join(names)}"
+        raise InputError("reproduce", "", why, "remove --all or the names")
+
+
+def _known(claims: Path | None, law: Path | None) -> list[Experiment]:
+    """Return the papers' experiments, or a user's own; raise InputError for `--law` alone."""
+    from waterfill.papers.claims import loading
+
+    if claims is not None:
+        return loading.experiments_in(claims)
+    if law is not None:
+        raise InputError("reproduce", "law", "no effect without --claims", "add --claims DIR")
+    return loading.experiments()
 
 
 def _show_finished(

@@ -11,7 +11,7 @@ from waterfill.analysis import compare
 from waterfill.analysis.seeds import MAX_SEEDS as MOST
 from waterfill.contract.summary import SCHEMA_VERSION
 from waterfill.errors import InputError, nearest, shown
-from waterfill.evaluation import changes, suites
+from waterfill.evaluation import changes, output, suites
 from waterfill.evaluation.boundary import Bracket, brackets, refine
 from waterfill.evaluation.engine import MAX_SEEDS, Planned, Progress, Sampling, run_cells
 from waterfill.evaluation.plan import ROUTERS, Cell, Plan, Subject
@@ -24,6 +24,7 @@ from waterfill.evaluation.verdict import (
     unused,
 )
 from waterfill.runs import law_files
+from waterfill.runs.directory import Stage
 from waterfill.runs.laws import PythonLaw
 from waterfill.scenario.document import RECOVERIES
 
@@ -42,9 +43,8 @@ class Evaluation:
 
     def write(self, folder: str | Path) -> None:
         """Write the documents and the cells' scenarios to a folder; raise WriteError on failure."""
-        from waterfill.evaluation import output
-
-        output.write(self.document, self.cells, Path(folder))
+        with Stage(folder) as stage:
+            output.write(self.document, self.cells, stage)
 
 
 def evaluate(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from waterfill.evaluation import expected, junit, markdown
 from waterfill.evaluation.plan import Cell
@@ -18,22 +17,22 @@ DOCUMENT = "verdicts.json"
 def write(
     document: EvaluationDocument,
     cells: Mapping[str, Sequence[Cell]],
-    folder: Path,
+    stage: Stage,
     differences: Sequence[str] | None = None,
 ) -> None:
-    """Write an evaluation to a folder atomically; raise WriteError if that is not possible.
+    """Write an evaluation to a staged folder and publish it; raise WriteError on failure.
 
     With `differences` from a record, the failures of junit.xml are these.
     """
-    with Stage(folder) as stage:
-        write_text(stage.folder / DOCUMENT, to_json(document) + "\n")
-        write_text(stage.folder / "verdicts.md", markdown.text(document))
-        write_text(stage.folder / "junit.xml", junit.text(document, differences))
-        write_text(stage.folder / "expected.toml", expected.text(document))
-        for criterion, own in cells.items():
-            for cell in own:
-                if "law" in cell.scenarios:
-                    path = stage.folder / "cells" / criterion / f"{cell.slug}.toml"
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    write_text(path, cell.scenarios["law"].to_toml())
-        stage.publish()
+    folder = stage.folder
+    write_text(folder / DOCUMENT, to_json(document) + "\n")
+    write_text(folder / "verdicts.md", markdown.text(document))
+    write_text(folder / "junit.xml", junit.text(document, differences))
+    write_text(folder / "expected.toml", expected.text(document))
+    for criterion, own in cells.items():
+        for cell in own:
+            if "law" in cell.scenarios:
+                path = folder / "cells" / criterion / f"{cell.slug}.toml"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_text(path, cell.scenarios["law"].to_toml())
+    stage.publish()

@@ -17,6 +17,7 @@ from waterfill.papers.claims.verdict import Judged, judge
 from waterfill.papers.jobs import Job, run_jobs
 from waterfill.runs import interrupt
 from waterfill.runs.files import WriteError
+from waterfill.runs.laws import PythonLaw
 from waterfill.runs.progress import Tick
 from waterfill.runs.result import Result
 
@@ -54,6 +55,7 @@ def reproduce(
     progress: Callable[[str, Tick], None] | None = None,
     done: Callable[[Experiment, list[Judged], list[Path]], None] | None = None,
     look: Look = SCREEN,
+    laws: Mapping[str, PythonLaw] | None = None,
 ) -> Reproduction:
     """Run experiments, judge their claims, and write data and figures to their folders.
 
@@ -61,7 +63,8 @@ def reproduce(
     several seeds derives them from it. `planned` is called once with the runs to do, as
     {title: experiment}, and the number of cached runs; `progress` for each report of a run, from
     threads; `done` for each experiment, in the order in which they finish. Figures have the style
-    `look`. After Ctrl-C the result has the experiments that have finished.
+    `look`. `laws` are laws in Python that the scenarios may name. After Ctrl-C the result has the
+    experiments that have finished.
     """
     samples = {experiment.path: experiment.samples(short, seed) for experiment in chosen}
     by_path = {experiment.path: experiment for experiment in chosen}
@@ -71,7 +74,7 @@ def reproduce(
             for name, scenario in sample.items():
                 label = title(by_path[path], name, scenario.seed if len(listed) > 1 else None)
                 on = by_path[path].backend(name)
-                wanted[path, place, name] = Job(label, path, scenario, on)
+                wanted[path, place, name] = Job(label, path, scenario, on, laws or {})
     results: dict[_Key, Result] = {}
     found = Reproduction()
 

@@ -263,6 +263,19 @@ why = "not in the text"
 """
 
 
+FIXED = """
+import waterfill
+class Fixed:
+    def __init__(self, connection):
+        pass
+    def on_ack(self, ack):
+        pass
+    def limit(self):
+        return None, 10e6
+LAWS = {"fixed": waterfill.PythonLaw(source=Fixed)}
+"""
+
+
 @pytest.fixture
 def papers(tmp_path, monkeypatch) -> Path:
     """Two small experiments instead of the repository's."""
@@ -274,6 +287,34 @@ def papers(tmp_path, monkeypatch) -> Path:
         (folder / "claims.toml").write_text(CLAIMS)
     monkeypatch.setattr(loading, "papers_folder", lambda: root)
     return root
+
+
+def test_own_claims_of_an_own_law_replace_the_papers(waterfill, tmp_path):
+    mine = tmp_path / "mine" / "law"
+    mine.mkdir(parents=True)
+    (mine / "scenario.toml").write_text(SCENARIO.replace('"maxnet"', '"fixed"'))
+    (mine / "claims.toml").write_text(CLAIMS.replace("paper_value = 18.0", "paper_value = 10.0"))
+    (tmp_path / "laws.py").write_text(FIXED)
+    ran = waterfill("reproduce", "--claims", "mine", "--law", "laws.py", "--json")
+    target, queue = ran.document["claims"]
+    assert (target["paper"], target["experiment"], target["id"]) == ("mine", "law", "target")
+    assert target["measured"] == pytest.approx(10.0, rel=0.01)
+    assert (target["verdict"], queue["verdict"]) == ("reproduced", "cannot be checked")
+    assert ran.code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--law", "laws.py", "--all"], "law: no effect without --claims; add --claims DIR"),
+        (["--claims", "mine"], "claims: no claims.toml in mine; write one, or name the folder"),
+    ],
+)
+def test_own_claims_that_are_not_there_are_refused(waterfill, tmp_path, arguments, message):
+    (tmp_path / "mine").mkdir()
+    ran = waterfill("reproduce", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
 
 
 def test_list_is_one_line_a_claim(waterfill):

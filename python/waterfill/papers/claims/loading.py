@@ -48,6 +48,22 @@ def experiments(root: Path | None = None) -> list[Experiment]:
     return [load(file) for file in sorted(folder.glob("*/*/claims.toml"))]
 
 
+def experiments_in(folder: Path) -> list[Experiment]:
+    """Load the experiments in a user's folder, at any depth, sorted by path.
+
+    Raises InputError if there is none, if two have the same path, or if a claims.toml is wrong.
+    """
+    root = folder.resolve()
+    found = [load(file) for file in sorted(root.rglob("claims.toml"))]
+    if not found:
+        advice = "write one, or name the folder that has it"
+        raise InputError("reproduce", "claims", f"no claims.toml in {folder}", advice)
+    for path, count in Counter(experiment.path for experiment in found).items():
+        if count > 1:
+            raise InputError("reproduce", "claims", f"{count} experiments in {folder} are {path}")
+    return found
+
+
 _LIST = "waterfill reproduce --list shows all"
 
 
