@@ -7,7 +7,7 @@
   used to 80 %. Such a rate does not follow the path.
 - `classic ECN`: a flow or a source of flows that treats marks as those of L4S (RFC 9330) shares a
   single queue that marks as RFC 3168 says. It lowers its window less than the other flows after the
-  same marks.
+  same marks, unless its fall-back is on.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ def warnings_of(
         for i, (link, measured) in enumerate(zip(network.links, core.links, strict=True))
         if link.queue.kind in _CLASSIC_MARKING and measured.marks
     }
+    l4s = {name for name in l4s if network.params.get(name, {}).get("classic_fallback") != "on"}
     paths = {spec.name: spec.forward for spec in network.flows}
 
     def classic_marks(name: str, protocol: str, path: Collection[int]) -> Iterator[FlowWarning]:
@@ -62,6 +63,8 @@ def warnings_of(
                     f"{core.links[link].name} as RFC 3168 says, so other flows get too little; use "
                     "dualpi2"
                 )
+                if protocol in L4S:
+                    text += f', or params.{protocol}.classic_fallback = "on"'
                 yield FlowWarning(flow=name, kind="classic ECN", text=text)
 
     found: list[FlowWarning] = []

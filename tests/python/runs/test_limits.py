@@ -146,8 +146,9 @@ def test_a_recovery_of_many_rtts_is_warned_of():
     assert f"{flow.longest_recovery.rtts:.0f} RTTs" in warning.text
 
 
-def prague_next_to_cubic(queue: str, *, laws=None, protocol="prague"):
+def prague_next_to_cubic(queue: str, *, laws=None, protocol="prague", fallback="off"):
     scenario = waterfill.Scenario("l4s", duration="20 s", measure=["5 s", "20 s"])
+    scenario = scenario.params("prague", classic_fallback=fallback)
     scenario = scenario.link("l", "a", "b", "20 Mbit/s", "10 ms", buffer="200 packets", queue=queue)
     scenario = scenario.flow("p", "a", "b", protocol=protocol, ecn=True)
     return scenario.flow("c", "a", "b", protocol="cubic", ecn=True).run(laws=laws or {}).summary
@@ -162,11 +163,28 @@ def test_prague_in_a_classic_queue_is_warned_of(queue):
     (warning,) = [one for one in summary.warnings if one.kind == "classic ECN"]
     assert warning.flow == "p"
     assert f"{queue} marks on l as RFC 3168 says" in warning.text
+    assert warning.text.endswith('use dualpi2, or params.prague.classic_fallback = "on"')
 
 
 @pytest.mark.parametrize("queue", ["dualpi2", "fq_codel"])
 def test_prague_in_an_l4s_queue_or_apart_is_not_warned_of(queue):
     assert "classic ECN" not in [one.kind for one in prague_next_to_cubic(queue).warnings or ()]
+
+
+@pytest.mark.parametrize("queue", ["codel", "pie", "red"])
+def test_the_fall_back_shares_a_classic_queue(queue):
+    summary = prague_next_to_cubic(queue, fallback="on")
+    prague, cubic = summary.flows
+    assert 0.5 < prague.rate_bps / cubic.rate_bps < 2
+    assert "classic ECN" not in [one.kind for one in summary.warnings or ()]
+
+
+def test_the_fall_back_leaves_an_l4s_queue_alone():
+    rates = [
+        [flow.rate_bps for flow in prague_next_to_cubic("dualpi2", fallback=fallback).flows]
+        for fallback in ("off", "on")
+    ]
+    assert rates[0] == rates[1]
 
 
 @pytest.mark.parametrize(("queue", "warned"), [("codel", ["w"]), ("dualpi2", [])])

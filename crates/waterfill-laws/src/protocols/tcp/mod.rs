@@ -15,6 +15,7 @@ use crate::units::{Instant, Rate, Volume};
 pub mod bbr;
 pub mod bbr3;
 pub mod bic;
+pub mod classic_ecn;
 pub mod copa;
 pub mod cubic;
 pub mod dctcp;

@@ -6,6 +6,9 @@
 //! - `[prague:virtual]` `RTT_virt = max(RTT, 25 ms)`: flows of short paths behave as if their RTT were this
 //! - `[prague:increase]` `cwnd ← cwnd + (RTT/RTT_virt)²/cwnd` for each packet that arrives without a mark, also during a
 //!   reduction: 1/RTT_virt packets per RTT_virt, as a flow of that RTT has
+//! - `[prague:classic]` with `classic_fallback = "on"`, a score c counts evidence of marks as RFC 3168 says, whenever α is
+//!   measured: `c ← c + ½·lg(v/750 µs) + ½·max(0, lg(d/2 ms))`, in [0, 17], with v the RTT's mean deviation and d the
+//!   mean queueing delay. While c > 8, a reduction assumes `max(α, ⅝·min(c − 8, 1))` (`classic_ecn`)
 //! - losses and time-outs are Reno's: `[rfc5681:eq4]` in [`reno`]
 //!
 //! # Symbols
@@ -33,20 +36,22 @@
 //! - The window shrinks at the first mark of a virtual RTT, by the α before, as in Linux.
 //! - Independence of the RTT begins `rtt_transition` RTTs after slow start, as in Linux: short flows start fast.
 //! - α stays at its initial value until the first mark, as in Linux: the first mark halves the window.
-//! - The fall-back to classic ECN, when a queue marks as RFC 3168 does, is not built. We have read neither the report that
-//!   defines it (Briscoe and Ahmed, 2019) nor Linux's version. Prague then takes less notice of a mark than its
-//!   neighbours. A run [warns](../results.md#warnings) of it.
+//! - The fall-back to classic ECN is Linux's, off by default as there. Linux rounds logarithms down to integers and carries
+//!   the rest to the next round; ours are real. We know the report (Briscoe and Ahmed, 2019) only by its abstract. Off,
+//!   Prague takes less notice of the marks of RFC 3168 than its neighbors, and a run [warns](../results.md#warnings) of it.
 //!
 //! # Validation
-//! Against CUBIC in a `dualpi2` queue, over RTTs and rates: `l4s` of the simulator, and
+//! Against CUBIC in a `dualpi2` queue, over RTTs and rates, and in classic queues with and without the fall-back:
 //! [queues](../../validation/queues.md).
 //!
 //! # References
 //! De Schepper, Tilmans, Briscoe, Goel, "Prague Congestion Control", draft-briscoe-iccrg-prague-congestion-control. RFC
-//! 9330 to 9332 (L4S), 2023. Linux's tcp_prague, for the readings.
+//! 9330 to 9332 (L4S), 2023. Briscoe, Ahmed, "TCP Prague Fall-back on Detection of a Classic ECN AQM", arXiv 1911.00710.
+//! L4STeam/linux, net/ipv4/tcp_prague.c, for the readings and the fall-back.
 
 use crate::params::{ParamError, require};
 use crate::protocol::{Ack, Connection, Ecn, Event, Host, LawSignal, Probe, Reduction};
+use crate::protocols::tcp::classic_ecn::{ClassicEcn, Fallback};
 use crate::protocols::tcp::dctcp::{alpha, marked_share, reduced};
 use crate::protocols::tcp::round::Round;
 use crate::protocols::tcp::{SIGNALS, SSTHRESH_MIN, TcpLaw, Window, reno};
@@ -63,6 +68,8 @@ crate::params! {
         virtual_rtt: Duration = Duration::from_millis(25), "draft §2.4.4; Linux";
         /// Number of RTTs after slow start from which the virtual RTT counts.
         rtt_transition: u32 = 500, "draft §2.4.4; Linux";
+        /// Whether Prague detects a queue that marks as RFC 3168 says, and then answers a mark as a classic TCP does.
+        classic_fallback: Fallback = Fallback::Off, "Linux, prague_ecn_fallback";
     }
 }
 
@@ -99,6 +106,8 @@ pub struct Prague {
     reduced_at: Option<Instant>,
     /// True if a mark waits for the end of the virtual RTT of the last reduction.
     is_due: bool,
+    /// Detector of a classic queue, if the fall-back is on.
+    classic: Option<Box<ClassicEcn>>,
 }
 
 impl Prague {
@@ -118,7 +127,7 @@ impl Prague {
             return cwnd;
         }
         self.reduced_at = Some(now);
-        reduced(cwnd, self.alpha)
+        reduced(cwnd, self.classic.as_ref().map_or(self.alpha, |classic| classic.alpha(self.alpha)))
     }
 }
 
@@ -128,8 +137,16 @@ impl TcpLaw for Prague {
     const HOST: Host = Host { reduction: Reduction::Law, ecn: Ecn::Counted, l4s: true, ..Host::TCP_TODAY };
     const PACED: bool = true;
     const GROWS_WHILE_REDUCED: bool = true;
-    const SIGNALS: &'static [LawSignal] =
-        &[SIGNALS[0], SIGNALS[1], LawSignal { name: "alpha", unit: "1", doc: "estimated share of marked packets" }];
+    const SIGNALS: &'static [LawSignal] = &[
+        SIGNALS[0],
+        SIGNALS[1],
+        LawSignal { name: "alpha", unit: "1", doc: "estimated share of marked packets" },
+        LawSignal {
+            name: "classic_ecn",
+            unit: "1",
+            doc: "evidence of classic marks, 0 to 17; from 9 on Prague falls back; none with the fall-back off",
+        },
+    ];
     type Params = Params;
 
     fn new(params: &Params, connection: &Connection) -> Self {
@@ -146,6 +163,7 @@ impl TcpLaw for Prague {
             alpha_updated: Instant::ZERO,
             reduced_at: None,
             is_due: false,
+            classic: (params.classic_fallback == Fallback::On).then(Box::default),
         }
     }
 
@@ -155,6 +173,9 @@ impl TcpLaw for Prague {
         self.acked += acked;
         self.marked += ack.marked / self.packet;
         self.saw_mark |= ack.marked > Volume::ZERO;
+        if let (Some(classic), Some(rtt)) = (&mut self.classic, ack.rtt) {
+            classic.on_rtt(rtt);
+        }
         if !self.round.ends(acked, ack.in_flight / self.packet) {
             return;
         }
@@ -164,6 +185,9 @@ impl TcpLaw for Prague {
         let due = ack.now.since(self.alpha_updated) >= self.virtual_rtt() || self.rounds < self.params.rtt_transition;
         if due && self.acked > 0.0 {
             if self.saw_mark {
+                if let Some(classic) = &mut self.classic {
+                    classic.on_round(ack.base_rtt);
+                }
                 self.alpha = alpha(self.alpha, marked_share(self.marked, self.acked), self.params.gain);
             }
             self.alpha_updated = ack.now;
@@ -186,6 +210,9 @@ impl TcpLaw for Prague {
             self.is_due = false;
             return reno::threshold(window.cwnd, 0.5);
         }
+        if let Some(classic) = &mut self.classic {
+            classic.on_mark(window.ssthresh);
+        }
         self.after_mark(window.cwnd, now)
     }
 
@@ -197,6 +224,9 @@ impl TcpLaw for Prague {
 
     fn observe(&self, probe: &mut dyn Probe) {
         probe.record("alpha", self.alpha);
+        if let Some(classic) = &self.classic {
+            probe.record("classic_ecn", classic.score());
+        }
     }
 }
 
@@ -271,6 +301,52 @@ mod tests {
         let before = prague.window().cwnd;
         prague.on_event(Instant::from_secs(1.03), Event::Marked);
         assert!(prague.window().cwnd < 0.95 * before, "a young flow reduces each RTT");
+    }
+
+    /// Returns Prague in congestion avoidance with the fall-back on, this score, and α = 0.1.
+    fn falling_back(score: f64) -> Tcp<Prague> {
+        let mut prague = tcp::<Prague>(&Params { classic_fallback: Fallback::On, ..Params::default() });
+        *prague.window() = Window { cwnd: 100.0, ssthresh: 50.0, initial: 10.0 };
+        let law = prague.law();
+        (law.rounds, law.alpha, law.classic) = (500, 0.1, Some(Box::new(ClassicEcn::with_score(score))));
+        prague
+    }
+
+    /// `[prague:classic]` A mark takes 0.625/2 of the window behind a classic queue, and α/2 behind an L4S queue.
+    #[test]
+    fn a_mark_of_a_classic_queue_counts_as_a_classic_one() {
+        let after_mark = |mut prague: Tcp<Prague>| {
+            prague.on_event(Instant::from_secs(1.0), Event::Marked);
+            prague.window().cwnd
+        };
+        assert_eq!([after_mark(falling_back(7.0)), after_mark(falling_back(17.0))], [95.0, 68.75]);
+        let mut off = grown();
+        off.law().alpha = 0.1;
+        assert_eq!((after_mark(off.clone()), off.law().classic.is_none()), (95.0, true));
+    }
+
+    /// `[prague:classic]` From the first mark on the score moves once per round of 100 packets. RTTs of 30 and 90 ms in turn
+    /// are a classic queue, which raises the score once the deviation is measured.
+    #[test]
+    fn the_score_moves_from_the_first_mark_on() {
+        let scores = |marks: bool| {
+            let mut prague = falling_back(1.0);
+            prague.on_event(Instant::from_secs(1.0), Event::Marked);
+            let score_after = |i: u64| {
+                let rtt = Duration::from_millis(if i.is_multiple_of(2) { 30 } else { 90 });
+                let now = Instant::from_secs(1.0) + Duration::from_millis(i);
+                let marked = if marks && i == 0 { PACKET } else { Volume::ZERO };
+                let ack = Ack { acked: PACKET, marked, in_flight: 99.0 * PACKET, ..Ack::new(now, (), rtt) };
+                prague.on_ack(&Ack { base_rtt: Duration::from_millis(30), ..ack });
+                prague.law().classic.as_ref().unwrap().score()
+            };
+            let mut scores: Vec<f64> = (0..400).map(score_after).collect();
+            scores.dedup();
+            scores
+        };
+        assert_eq!(scores(false), [1.0]);
+        let found = scores(true);
+        assert!(found.len() == 4 && found[0] == 0.0 && found.is_sorted() && found[3] > 9.0, "{found:?}");
     }
 
     /// `[prague:alpha]` The estimate waits for the first mark, then moves once per virtual RTT.
