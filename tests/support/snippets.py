@@ -39,6 +39,8 @@ PARSED = (
         "starts a pool of workers; tests/python/sweeps runs it",
     ),
     (r" reproduce --all| reproduce \w[\w-]*$", "takes minutes; make test reproduces the papers"),
+    (r" evaluate (?!--list)", "takes longer than a test may; tests/python/evaluate runs it"),
+    (r" reproduce --claims", "needs a reader's files; tests/python/cli runs it"),
     (r" reproduce \w[\w-]*/", "tests/python/papers runs every experiment"),
     (r" (?:report|studio)\b", "has tests with a browser"),
     (r" run papers/| run bench/", "takes longer than a test may"),
