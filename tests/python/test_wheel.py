@@ -107,6 +107,18 @@ def test_the_papers_are_inside(installed: Path, tmp_path: Path) -> None:
     assert json.loads(done.stdout)["claims"]
 
 
+def test_the_suites_are_inside(installed: Path, tmp_path: Path) -> None:
+    package = next(installed.parents[1].glob("lib/python*/site-packages/waterfill"))
+    folders = (package / "evaluation" / "suites", ROOT / "suites")
+    inside, checkout = (
+        sorted(str(file.relative_to(folder)) for file in folder.rglob("*.toml"))
+        for folder in folders
+    )
+    assert inside == checkout
+    listed = waterfill(installed, tmp_path, "evaluate", "--list", "--json")
+    assert json.loads(listed.stdout)["suite"] == "rfc9743", listed.stderr
+
+
 def test_the_testbed_names_what_the_wheel_lacks(installed: Path, tmp_path: Path) -> None:
     waterfill(installed, tmp_path, "new", "dumbbell", "-o", "S.toml")
     done = waterfill(installed, tmp_path, "run", "S.toml", "--on", "linux", "--protocol", "cubic")
