@@ -28,6 +28,7 @@ STUDIES: Mapping[str, str] = {
     "coverage": "coverage",
     "decoders": "commands:DECODERS",
     "equilibria": "equilibria",
+    "evaluate": "evaluate.study",
     "faults": "faults",
     "fct": "fct.study",
     "fct-ns3": "fct.ns3",
