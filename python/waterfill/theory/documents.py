@@ -284,7 +284,8 @@ def convergence(about: Subject, rtt_s: float) -> Document:
         "vcp": _vcp_times,
     }
     found = makers[about.protocol](about.params, rtt_s)
-    return {"command": "convergence", "protocol": about.protocol, "rtt_s": rtt_s, **found}
+    full = {"command": "convergence", "protocol": about.protocol, "rtt_s": rtt_s, **found}
+    return {**full, "verdict": verdicts.convergence(full)}
 
 
 def _aecp_times(values: params.Values, rtt_s: float) -> Document:
@@ -366,6 +367,7 @@ def _jetmax_times(values: params.Values, rtt_s: float) -> Document:
     seconds = steps * (rtt_s + number(values, "interval"))
     return {
         "steps": steps,
+        "longest_s": seconds,
         "rows": [
             row("control intervals to 1 %", steps, "", 6, "jetmax-2006, abstract"),
             row("longest time, with a full interval per step", seconds, "s"),
@@ -399,7 +401,7 @@ def encoding_of(about: Subject) -> Document:
             row("step of the factor", factor.rate_step),
             row("largest rounding", factor.rounding),
         ]
-        return {**head, **factor.document(), "rows": rows}
+        return _with_verdict({**head, **factor.document(), "rows": rows})
     p = maxnet.Params.of(about.params)
     field = encoding.maxnet(p, _FAST_RTTS_S)
     default = same((p.t_s, p.x_max_bps), (0.4, 1e15))
@@ -421,4 +423,8 @@ def encoding_of(about: Subject) -> Document:
         rows.append(row(f"step of ln x on the fast path {at}, (α/τ)·2⁻¹⁸", fast.log_rate_step))
         rows.append(row(f"ξ's time constant {at}", fast.xi_time_s, "s"))
     rows.append(row("RTT that equals ξ's time constant, αηT", field.shortest_rtt_s, "s"))
-    return {**head, **field.document(), "rows": rows}
+    return _with_verdict({**head, **field.document(), "rows": rows})
+
+
+def _with_verdict(document: Document) -> Document:
+    return {**document, "verdict": verdicts.encoding(document)}

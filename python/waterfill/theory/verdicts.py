@@ -1,4 +1,4 @@
-"""The answer of `waterfill theory stability|margin|equilibrium` as one sentence.
+"""The answer of each `waterfill theory` command as one sentence.
 
 Each function takes the command's document, which has the numbers that the sentence states.
 """
@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from waterfill.scenario.units import TIME
+from waterfill.scenario.units import RATE, TIME
 
 Document: TypeAlias = Mapping[str, Any]
 
@@ -186,3 +186,64 @@ def equilibrium(protocol: str, flows: Sequence[Document]) -> str:
     if worst >= _EQUAL:
         return f"{law} gives every flow its max-min share."
     return f"{law} is not max-min fair here: {flow} gets {digits(100 * worst)} % of its share."
+
+
+# --- convergence and encoding ---------------------------------------------------------------------
+
+
+def convergence(document: Document) -> str:
+    """Return the verdict of `theory convergence`: how soon a law reaches its equilibrium."""
+    makers: Mapping[str, Callable[[Document], str]] = {
+        "maxnet": _maxnet_times,
+        "aecp": _aecp_times,
+        "jetmax": _jetmax_times,
+        "vcp": _vcp_times,
+    }
+    return makers[document["protocol"]](document)
+
+
+def _maxnet_times(document: Document) -> str:
+    found, at = document["implemented"], f"at an RTT of {time(document['rtt_s'])}"
+    if math.isinf(found["settled_s"]):
+        return f"MaxNet does not settle after a step {at}."
+    first, settled = time(found["two_thirds_s"]), time(found["settled_s"])
+    return f"MaxNet reaches 2/3 of a step in {first} and stays within 2 % after {settled} {at}."
+
+
+def _aecp_times(document: Document) -> str:
+    full, fair = document["efficiency"][-1], document["fairness"][-1]
+    link = f"a link of {document['capacity_packets_s']:,.0f} packets/s"
+    return (
+        f"AECP fills {digits(100 * full['theta'])} % of {link} in {time(full['time_s'])}, and its "
+        f"flows are {digits(fair['epsilon'])}-fair after {time(fair['solved_s'])}."
+    )
+
+
+def _jetmax_times(document: Document) -> str:
+    steps, at = document["steps"], f"at an RTT of {time(document['rtt_s'])}"
+    intervals = "1 control interval" if steps == 1 else f"{digits(steps)} control intervals"
+    return f"JetMax is within 1 % after {intervals}, at most {time(document['longest_s'])} {at}."
+
+
+def _vcp_times(document: Document) -> str:
+    tenfold = time(document["increase_s"]["10"])
+    return f"VCP's multiplicative increase makes a window 10 times as large in {tenfold}."
+
+
+def encoding(document: Document) -> str:
+    """Return the verdict of `theory encoding`: whether the field holds the rates that it states."""
+    if document["protocol"] == "aecp":
+        low, high = digits(document["factor_min"]), f"{document['factor_max']:.3g}"
+        rounding = digits(100 * document["rounding"])
+        return f"AECP's field states {low} to {high} packets/s, rounded by at most {rounding} %."
+    needed, bits = document["bits_needed"], document["bits"]
+    low, high = (RATE.format(rate) for rate in needed["range_bps"])
+    parts = ("integer", "fraction")
+    both = " + ".join(str(needed[part]) for part in parts)
+    own = " + ".join(str(bits[part]) for part in parts)
+    fits = all(needed[part] <= bits[part] for part in parts)
+    state = "has room for" if fits else "is too small for"
+    return (
+        f"MaxNet's price field {state} {low} to {high} in steps of {needed['precision']:.0e}: they "
+        f"need {both} bits, and it has {own}."
+    )

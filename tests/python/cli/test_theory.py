@@ -98,6 +98,22 @@ def test_stability_of_the_papers_case_shows_the_papers_values(waterfill):
         ("margin aecp", "AECP is stable up to an RTT of 644 ms: phase margin 36.9°."),
         ("margin rcp", "RCP is stable at an RTT of 100 ms with an empty queue (phase margin "
          "67.1°), and not stable with a standing queue (phase margin -37°)."),
+        ("convergence maxnet", "MaxNet reaches 2/3 of a step in 240 ms and stays within 2 % after "
+         "3.55 s at an RTT of 80 ms."),
+        ("convergence aecp", "AECP fills 99 % of a link of 62,500 packets/s in 10.9 s, and its "
+         "flows are 0.99-fair after 3.38 s."),
+        ("convergence jetmax", "JetMax is within 1 % after 6 control intervals, at most 1.08 s at "
+         "an RTT of 80 ms."),
+        ("convergence jetmax --set params.jetmax.tau=1", "JetMax is within 1 % after 1 control "
+         "interval, at most 180 ms at an RTT of 80 ms."),
+        ("convergence vcp", "VCP's multiplicative increase makes a window 10 times as large in "
+         "7.6 s."),
+        ("encoding maxnet", "MaxNet's price field has room for 32 bit/s to 1 Pbit/s in steps of "
+         "1e-05: they need 4 + 18 bits, and it has 5 + 18."),
+        ("encoding maxnet --set params.maxnet.t=2s", "MaxNet's price field is too small for 32 "
+         "bit/s to 1 Pbit/s in steps of 1e-05: they need 6 + 16 bits, and it has 5 + 18."),
+        ("encoding aecp", "AECP's field states 0.25 to 4.61e+18 packets/s, rounded by at most "
+         "0.0339 %."),
         ("equilibrium s.toml", "MaxNet gives every flow its max-min share."),
         ("equilibrium s.toml --protocol xcp", "XCP is not max-min fair here: short gets 78.2 % of "
          "its share."),
