@@ -19,8 +19,6 @@ from validation.tables import markdown
 from waterfill.evaluation.api import evaluate
 from waterfill.evaluation.suites import suites_folder
 
-SUITE = suites_folder() / "rfc9743"
-
 
 class KnownAnswer(NamedTuple):
     """A law, the reference, a criterion, and its verdict with a source."""
@@ -48,12 +46,16 @@ KNOWN = (
 
 
 def verdicts(
-    law: str, against: str, criteria: Iterable[str] | None = None, sets: Iterable[str] = ()
+    law: str,
+    against: str,
+    criteria: Iterable[str] | None = None,
+    sets: Iterable[str] = (),
+    suite: str = "rfc9743",
 ) -> dict[str, str]:
-    """Return the quick verdicts of a law on some criteria of the suite (default: all), by name."""
+    """Return the quick verdicts of a law on some criteria of a suite (default: all), by name."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "rfc9743"
-        shutil.copytree(SUITE, folder)
+        folder = Path(name) / suite
+        shutil.copytree(suites_folder() / suite, folder)
         if criteria is not None:
             kept = {*criteria, "suite"}
             for file in folder.glob("*.toml"):

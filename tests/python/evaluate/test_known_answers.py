@@ -24,3 +24,9 @@ def test_every_section_is_evaluated_or_says_why_not():
         *(f"6.{n}" for n in range(1, 5)), *(f"7.{n}" for n in range(1, 12)),
     }  # fmt: skip
     assert wanted <= sections
+
+
+@pytest.mark.parametrize(("law", "verdict"), [("prague", "fails"), ("cubic", "meets")])
+def test_prague_takes_the_rate_of_a_rival_in_a_tunnel_and_cubic_does_not(law: str, verdict: str):
+    # Key finding 1 of the L4S tests: 24 to 1.
+    assert verdicts(law, "cubic", ["5-tunnel"], suite="l4s") == {"5-tunnel": verdict}
