@@ -20,12 +20,12 @@ from waterfill.analysis.binning import Matrix
 from waterfill.analysis.series import Series
 
 Role: TypeAlias = Literal[
-    "line", "thin", "share", "step", "points", "marked", "limit", "sample", "bar"
+    "line", "thin", "share", "step", "points", "marked", "limit", "sample", "bar", "failed"
 ]
 """Role of a line, which decides the line's style. A `thin` line accompanies another line. A `share`
 is a max-min share, grey and in the background. A `step` line is a distribution. A `marked` line has
 a marker at each point. A `limit` line is wide and shows a bound. A `sample` shows single values,
-small and grey.
+small and grey. `failed` has a cross at each point.
 """
 
 Units: TypeAlias = Sequence[tuple[float, str]]

@@ -92,11 +92,12 @@ def evaluate(
     """Run a law through the criteria of a suite, such as those of RFC 9743.
 
     For each criterion the law meets it, fails it, or does so in some cells. Cells have jitter and
-    as many seeds as their verdicts need. With -o, verdicts.json and a scenario file for each cell
-    are written to DIR.
+    as many seeds as their verdicts need. With -o, report.html, verdicts.json and a scenario file
+    for each cell are written to DIR.
     """
     from waterfill.evaluation import api, expected, suites
     from waterfill.evaluation.engine import Interrupted
+    from waterfill.report import write as report
     from waterfill.runs.directory import Stage
     from waterfill.runs.progress import ExperimentBars
 
@@ -134,6 +135,9 @@ def evaluate(
                 raise typer.Exit(INTERRUPTED) from None
         differences = None if wanted is None else expected.differences(wanted, found.document)
         unwritten = _write(found, stage, record, differences)
+    if output is not None and not unwritten.errors:
+        with unwritten.collected():
+            report.write(output)
     if json:
         print_json(found.document)
     else:

@@ -16,8 +16,8 @@ def report(
         list[Path],
         Argument(
             metavar="DIR…",
-            help="Directories written by run -o, compare -o, sweep -o or reproduce, or one that "
-            "holds these.",
+            help="Directories written by run -o, compare -o, sweep -o, evaluate -o or reproduce, "
+            "or one that holds these.",
             parser=place,
         ),
     ],

@@ -81,10 +81,10 @@ def brackets(
 def _along(
     criterion: Criterion, axis: str, values: Sequence[Value], cells: Sequence[CellVerdict]
 ) -> list[Bracket]:
-    scale = _scale(axis, values)
-    if scale is None:
+    found = scale(axis, values)
+    if found is None:
         return []
-    span, numbers = scale
+    span, numbers = found
     rows: dict[tuple[tuple[str, Value], ...], list[tuple[float, Verdict]]] = {}
     for cell in cells:
         where = tuple((key, value) for key, value in cell.values_.items() if key != axis)
@@ -97,7 +97,7 @@ def _along(
     ]
 
 
-def _scale(axis: str, values: Sequence[Value]) -> tuple[Range, dict[Value, float]] | None:
+def scale(axis: str, values: Sequence[Value]) -> tuple[Range, dict[Value, float]] | None:
     """Return the range of an axis and the number of each of its values, or None if a value is no
     number.
     """
@@ -152,7 +152,9 @@ def _settle(plan: Plan, bracket: Bracket) -> bool:
     for span in (bracket.span, replace(bracket.span, whole=True)):
         bracket.span = span
         try:
-            _cell(plan, bracket, bracket.middle)
+            # Two values, because the geometric middle of 5 and 20 is whole, but the next is not.
+            for value in (bracket.middle, span.middle(bracket.low, bracket.middle)):
+                _cell(plan, bracket, value)
         except InputError:
             continue
         return True

@@ -7,11 +7,12 @@ from typing import Literal, TypeAlias
 
 from waterfill.analysis import compare
 from waterfill.errors import InputError
+from waterfill.evaluation import output
 from waterfill.runs.directory import recover
 from waterfill.runs.stored import SUMMARY
 from waterfill.sweeps import dataset
 
-ResultKind: TypeAlias = Literal["run", "comparison", "sweep", "reproduction"]
+ResultKind: TypeAlias = Literal["run", "comparison", "sweep", "reproduction", "evaluation"]
 
 CLAIMS = "claims.json"
 
@@ -53,11 +54,13 @@ def kind(directory: Path) -> ResultKind:
         raise InputError(str(directory), "", problem)
     if compare.is_comparison(directory):
         return "comparison"
+    if (directory / output.DOCUMENT).is_file():
+        return "evaluation"
     if (directory / dataset.DOCUMENT).is_file():
         return "sweep"
     if (directory / CLAIMS).is_file() or any(directory.glob(f"*/*/{CLAIMS}")):
         return "reproduction"
     if (directory / SUMMARY).is_file():
         return "run"
-    advice = "name a directory that run -o, compare -o, sweep -o or reproduce wrote"
+    advice = "name a directory that run -o, compare -o, sweep -o, evaluate -o or reproduce wrote"
     raise InputError(str(directory), "", "no results here", advice)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from waterfill.errors import InputError
 from waterfill.papers.claims import loading
-from waterfill.report import comparison, detect, page, reproduction, run, sweep
+from waterfill.report import comparison, detect, evaluation, page, reproduction, run, sweep
 from waterfill.runs.files import write_text
 from waterfill.runs.result import Document
 
@@ -37,5 +37,6 @@ def write(directory: Path) -> list[Path]:
 _PAGES: dict[detect.ResultKind, tuple[Callable[[Path], Document], str]] = {
     "run": (run.content, "run.html.j2"),
     "comparison": (comparison.content, "comparison.html.j2"),
+    "evaluation": (evaluation.content, "evaluation.html.j2"),
     "sweep": (sweep.content, "sweep.html.j2"),
 }

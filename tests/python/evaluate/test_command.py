@@ -75,6 +75,9 @@ def test_the_files_agree_with_the_document(evaluate):
         "tests": "3", "failures": "1", "skipped": "1",
     }  # fmt: skip
     assert "| 2.10 | Queue | mixed | 1 of 2 |" in Path("out/verdicts.md").read_text()
+    assert (
+        "<title>cubic: small-suite 1.0 – Waterfill</title>" in Path("out/report.html").read_text()
+    )
 
 
 def test_expect_compares_with_what_record_wrote(evaluate, suite):

@@ -35,6 +35,13 @@ def test_cells_have_a_verdict_each_and_criteria_the_verdict_of_all(suite):
     assert found["real-time"].reason == "no model of a call"
 
 
+def test_a_boundary_between_whole_numbers_is_found_where_the_first_middle_is_whole(suite):
+    path = suite / "queue.toml"
+    path.write_text(path.read_text().replace('"100 packets"', '"20 packets"'))
+    (found,) = by_id(evaluate("cubic", suite=suite, seeds=1).document)["queue"].boundaries
+    assert (found.low, found.high) == ("12 packets", "14 packets")  # 20 kB are 13.3 packets
+
+
 def test_a_limit_of_the_rival_is_a_factor_of_the_rivals_own_run(suite):
     found = by_id(evaluate("cubic", suite=suite, seeds=2).document)["harm"]
     assert [cell.values_["rival"] for cell in found.cells] == ["cubic", "window"]

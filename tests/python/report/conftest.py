@@ -9,6 +9,7 @@ import pytest
 
 import synthetic
 from waterfill.analysis import compare
+from waterfill.evaluation.api import evaluate
 from waterfill.papers import output
 from waterfill.papers.claims import loading
 from waterfill.papers.claims.verdict import judge
@@ -179,6 +180,15 @@ def made_map(tmp_path_factory) -> Path:
     ]  # fmt: skip
     axes = {"link.l.delay": "s", "link.l.rate": "bit/s"}
     return write_sweep(tmp_path_factory.mktemp("map"), axes, rows)
+
+
+@pytest.fixture(scope="session")
+def made_evaluation(tmp_path_factory) -> Path:
+    """Verdicts on a suite of three criteria: met, mixed over a numeric axis, not evaluated."""
+    folder = tmp_path_factory.mktemp("evaluation")
+    suite = Path(__file__).parent.parent / "evaluate" / "small"
+    evaluate("cubic", suite=suite, against=["window", "sack"], seeds=2).write(folder)
+    return folder
 
 
 CLAIM = """

@@ -15,10 +15,10 @@ GOLDEN = Path(__file__).parent / "golden"
 
 @pytest.fixture(scope="module")
 def pages(
-    made_run, made_many, made_comparison, made_sweep, made_map, made_claims
+    made_run, made_many, made_comparison, made_sweep, made_map, made_claims, made_evaluation
 ) -> dict[str, Path]:
     folders = {"run": made_run, "many": made_many, "comparison": made_comparison,
-               "sweep": made_sweep, "map": made_map}  # fmt: skip
+               "sweep": made_sweep, "map": made_map, "evaluation": made_evaluation}  # fmt: skip
     written = {name: write.write(folder)[0] for name, folder in folders.items()}
     return written | {"reproduction": made_claims}
 
@@ -38,11 +38,15 @@ def opened(chromium, pages):
         assert shown.problems == []
 
 
-@pytest.mark.parametrize("name", ["run", "comparison", "sweep", "reproduction"])
+@pytest.mark.parametrize("name", ["run", "comparison", "sweep", "evaluation", "reproduction"])
 def test_pages_load_and_are_accessible(chromium, pages, name):
     with browser.shown(chromium, pages[name], width=browser.NARROW, scheme="dark") as shown:
         page = ready(shown)
-        assert page.locator(".plot .main-svg, .beside img").count() > 0
+        page.evaluate(
+            "for (const one of document.querySelectorAll('.criterion details')) one.open = true"
+        )
+        page.locator(".plot, .beside img").first.scroll_into_view_if_needed()
+        page.wait_for_selector(".plot .main-svg, .beside img")
         assert shown.violations(".plot") == []
         for width, scheme in itertools.product(browser.SIZES, browser.SCHEMES):
             shown.resize(width, scheme)

@@ -172,6 +172,7 @@
       else if (line.kind === "step") add(owner, { ...hover, x: time, y: line.y, line: { color, dash, width: 1.6, shape: "hv" }, hovertemplate: `%{y:.3f} at %{x:.4g}<extra>${name}</extra>` });
       else if (line.kind === "points") add(owner, { ...hover, x: time, y: line.y, mode: "markers", marker: { color, size: 8, symbol: place % 8 }, ...(line.low ? { error_y: { array: line.high.map((top, i) => top - line.y[i]), color, thickness: 1.5, width: 5 } } : {}) });
       else if (line.kind === "marked") add(owner, { ...hover, x: time, y: line.y, mode: "lines+markers", line: { color, dash, width: 1.6 }, marker: { size: 6, symbol: place % 8 } });
+      else if (line.kind === "failed") add(owner, { x: time, y: line.y, mode: "markers", hoverinfo: "skip", marker: { color, size: 13, symbol: "x-thin", line: { color, width: 2.5 } } });
       else if (line.kind === "thin") add(owner, { ...hover, x: time, y: line.y, line: { color, width: 1, dash: "dot" } });
       else add(owner, { ...hover, x: time, y: line.y, line: { color, dash, width: 1.6 } });
     });
@@ -212,7 +213,13 @@
     const line = document.createElementNS(svg.namespaceURI, "line");
     const dashes = { solid: "", dash: "7 4", dashdot: "7 3 2 3", dot: "2 3" };
     for (const [name, value] of Object.entries({ x1: 0, x2: 26, y1: 5, y2: 5, stroke: item.color, "stroke-width": item.width || 2.4, "stroke-dasharray": dashes[item.dash] || "" })) line.setAttribute(name, value);
+    if (item.cross) line.setAttribute("transform", "rotate(45 13 5) translate(6.5 2.5) scale(.5)");
     svg.append(line);
+    if (item.cross) {
+      const other = line.cloneNode();
+      other.setAttribute("transform", "rotate(-45 13 5) translate(6.5 2.5) scale(.5)");
+      svg.append(other);
+    }
     return svg;
   };
 
@@ -226,7 +233,7 @@
     spec.lines.forEach((line, place) => {
       const owner = ownerOf(spec, line, place);
       if (items.some((item) => item.owner === owner)) return;
-      const own = line.kind === "share" ? { color: isDark() ? "#8a8f95" : "#b4b4b4", width: 5 } : line.kind === "thin" ? { ...style(line.colour), dash: "dot", width: 1.2 } : style(line.colour);
+      const own = line.kind === "failed" ? { ...style(line.colour), cross: true } : line.kind === "share" ? { color: isDark() ? "#8a8f95" : "#b4b4b4", width: 5 } : line.kind === "thin" ? { ...style(line.colour), dash: "dot", width: 1.2 } : style(line.colour);
       items.push({ owner, name: owner === "shares" ? "max-min shares" : line.name, ...own });
     });
     (spec.bands || []).forEach((band, place) => items.push({ owner: `band${place}`, name: band.name, color: style(band.colour).color, width: 8 }));

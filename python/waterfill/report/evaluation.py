@@ -1,0 +1,265 @@
+"""Page of an evaluation: abstract, verdicts, what limits the law, and each criterion."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from waterfill.analysis import tables as model
+from waterfill.analysis.tables import NONE, Column, TableCell
+from waterfill.evaluation import abstract, text
+from waterfill.evaluation.output import DOCUMENT
+from waterfill.evaluation.verdict import (
+    CellVerdict,
+    CriterionVerdict,
+    EvaluationDocument,
+    Use,
+    Verdict,
+    counts,
+)
+from waterfill.network import protocols
+from waterfill.report import checks, evaluation_charts, tables
+from waterfill.report.tables import Table
+
+if TYPE_CHECKING:
+    from waterfill.analysis.charts import Chart
+    from waterfill.runs.result import Document
+
+_KINDS: dict[Verdict, str] = {
+    "meets": "reproduced", "fails": "differs", "mixed": "differs", "not evaluated": "unchecked",
+}  # fmt: skip
+_SIGNS: dict[Verdict, str] = {"meets": "✓ ", "fails": "✗ ", "mixed": "± ", "not evaluated": ""}
+_LIMITS = ("window", "pacing", "application", "recovery", "handshake")
+
+
+class Section(NamedTuple):
+    """One criterion of the page."""
+
+    anchor: str
+    title: str
+    question: str
+    verdict: str
+    kind: str
+    reason: str
+    lines: list[str]
+    warnings: list[str]
+    charts: list[Chart]
+    cells: Table | None
+
+
+def content(folder: Path) -> Document:
+    """Return the data of the template `evaluation.html.j2` for the evaluation in `folder`."""
+    document = checks.document(folder / DOCUMENT, EvaluationDocument)
+    name = os.fsencode(folder.resolve().name).decode("utf-8", "replace")
+    sections = [_section(document, name, *one) for one in enumerate(document.criteria)]
+    judged = [one for one in document.criteria if one.verdict != "not evaluated"]
+    left = [one for one in document.criteria if one.verdict == "not evaluated"]
+    return {
+        "title": f"{document.law}: {document.suite}-suite {document.version}",
+        "subtitle": document.title,
+        "facts": _facts(document),
+        "abstract": abstract.paragraphs(document),
+        "verdicts": tables.of(
+            model.Table("verdicts", "Verdicts", _VERDICTS, judged, _VERDICT_NOTE)
+        ),
+        "left_out": tables.of(
+            model.Table("left-out", "Not evaluated", _LEFT_OUT, left)
+        ) if left else None,
+        "limiting": tables.of(
+            model.Table("limiting", "What limits the law", _limiting(document), judged, _USE_NOTE)
+        ),
+        "limits": tables.of(model.Table("limits", "Limits", _SOURCES, _limits(judged))),
+        "changes": _changes(document),
+        "sections": sections,
+        "charts": [chart for section in sections for chart in section.charts],
+    }  # fmt: skip
+
+
+def _facts(document: EvaluationDocument) -> list[tuple[str, str]]:
+    found = [(name.capitalize(), str(n)) for name, n in counts(document.criteria).items()]
+    found.append(("Against", ", ".join(document.against)))
+    found.append(("Reference", document.against[0] if document.against else "–"))
+    words = {"all": "", "seeds": "Seeds", "recovery": "Recovery", "routers": "Routers"}
+    for key, word in words.items():
+        value = document.options.get(key)
+        if word and value is not None and (key, value) != ("routers", "all"):
+            found.append((word, str(value)))
+    sets = document.options.get("set")
+    if isinstance(sets, list) and sets:
+        found.append(("Set for every cell", shlex.join(map(str, sets))))
+    return found
+
+
+# --- one criterion -----------------------------------------------------------------------------
+
+
+def _section(
+    document: EvaluationDocument, folder: str, place: int, one: CriterionVerdict
+) -> Section:
+    return Section(
+        anchor=f"criterion{place}",
+        title=f"{one.section} {one.title}",
+        question=one.question,
+        verdict=_SIGNS[one.verdict] + one.verdict,
+        kind=_KINDS[one.verdict],
+        reason=one.reason or "",
+        lines=text.boundaries(one),
+        warnings=one.warnings,
+        charts=evaluation_charts.charts(one, document.law, f"c{place}"),
+        cells=_cells(document, folder, place, one) if one.cells else None,
+    )
+
+
+def _cells(document: EvaluationDocument, folder: str, place: int, one: CriterionVerdict) -> Table:
+    """Return the table of a criterion's cells, with the command that repeats each."""
+    names = list(dict.fromkeys(limit.id for cell in one.cells for limit in cell.limits))
+    columns: list[Column[CellVerdict]] = [
+        Column("cell", lambda cell: f"{cell.name} (added)" if cell.added else cell.name),
+        Column("verdict", lambda cell: _verdict(cell.verdict)),
+        *(Column(name.replace("-", " "), partial(_limit, name)) for name in names),
+        Column("seeds", lambda cell: len(cell.seeds)),
+        Column("command", partial(_command, document, folder)),
+    ]
+    title = f"Cells of {one.section} {one.title}"
+    return tables.of(model.Table(f"cells{place}", title, columns, one.cells))
+
+
+def _limit(name: str, cell: CellVerdict) -> TableCell:
+    """Return a limit's value in a cell, with the value allowed and the other laws' values."""
+    limit = next((limit for limit in cell.limits if limit.id == name), None)
+    if limit is None:
+        return NONE
+    found = text.measured(limit).removeprefix(f"{name.replace('-', ' ')} ")
+    parts = [found, f"limit {text.bound(limit)}"]
+    parts += [text.others(limit)] if text.others(limit) else []
+    sign = {"met": "✓", "not met": "✗", "no value": "–"}[limit.verdict]
+    return TableCell(f"{sign} {'; '.join(parts)}")
+
+
+def _command(document: EvaluationDocument, folder: str, cell: CellVerdict) -> str:
+    """Return the command that repeats the first run of a cell, typed next to the folder."""
+    if not cell.file or not cell.seeds:
+        return cell.reason or "–"
+    known = protocols.load()
+    own = " --law FILE.py" if {document.law, *document.against} - set(known) else ""
+    return f"waterfill run {shlex.quote(f'{folder}/{cell.file}')}{own} --seed {cell.seeds[0]}"
+
+
+# --- tables of all criteria --------------------------------------------------------------------
+
+
+def _verdict(verdict: Verdict) -> TableCell:
+    return TableCell(_SIGNS[verdict] + verdict, kind=_KINDS[verdict])
+
+
+def _met(one: CriterionVerdict) -> TableCell:
+    cells = [cell for cell in one.cells if not cell.added]
+    met = sum(cell.verdict == "meets" for cell in cells)
+    return TableCell(f"{met} of {len(cells)}")
+
+
+def _deciding(part: str, one: CriterionVerdict) -> str:
+    """Return one part of what decides a criterion: its cell, value, limit, source or others."""
+    if one.deciding is None:
+        return "–"
+    cell, limit = one.deciding
+    return {
+        "cell": cell.name if len(one.cells) > 1 else "–",
+        "value": text.measured(limit),
+        "limit": text.bound(limit),
+        "others": text.others(limit) or "–",
+        "source": limit.source,
+    }[part]
+
+
+_VERDICTS: Sequence[Column[CriterionVerdict]] = (
+    Column("criterion", lambda one: f"{one.section} {one.title}"),
+    Column("verdict", lambda one: _verdict(one.verdict)),
+    Column("cells met", _met),
+    Column("deciding number", partial(_deciding, "value")),
+    Column("limit", partial(_deciding, "limit")),
+    Column("other laws", partial(_deciding, "others")),
+    Column("in cell", partial(_deciding, "cell")),
+    Column("source of the limit", partial(_deciding, "source")),
+)
+_VERDICT_NOTE = (
+    "A criterion is met in all cells (meets), in some (mixed) or in none (fails). The deciding "
+    "number is the one furthest beyond its limit, or closest to it. The other laws' numbers are "
+    "from the same cell with these laws in the law's place. RFC 9743 is no checklist: each limit "
+    "is a line of the suite that can be disputed."
+)
+_LEFT_OUT: Sequence[Column[CriterionVerdict]] = (
+    Column("criterion", lambda one: f"{one.section} {one.title}"),
+    Column("reason", lambda one: one.reason or "–"),
+)
+_USE_NOTE = (
+    "Means over the cells of a criterion: the law's rate ÷ its max-min share, and the share of "
+    "time for which each limit held it back. A law can meet limits on delay and loss because it "
+    "does not use the path; compare the two columns of shares."
+)
+
+
+def _limiting(document: EvaluationDocument) -> Sequence[Column[CriterionVerdict]]:
+    reference = document.against[0] if document.against else "reference"
+    return (
+        Column("criterion", lambda one: f"{one.section} {one.title}"),
+        Column("share of the path", lambda one: _mean(one, "share"), form=".3g", page=".3g"),
+        Column(f"share, {reference}", lambda one: _mean(one, "share", reference=True), form=".3g",
+               page=".3g"),
+        *(Column(name, partial(_time, name), "%", 0.01, form=".3g", page=".3g")
+          for name in _LIMITS),
+        Column("loss", lambda one: _mean(one, "loss_rate"), "%", 0.01, form=".3g", page=".3g"),
+        Column("time-outs", lambda one: _mean(one, "timeouts"), form=".3g", page=".3g"),
+    )  # fmt: skip
+
+
+def _mean(one: CriterionVerdict, key: str, *, reference: bool = False) -> float | None:
+    uses = [cell.reference if reference else cell.use for cell in one.cells if not cell.added]
+    values = [float(use[key]) for use in uses if use is not None and use[key] is not None]
+    return sum(values) / len(values) if values else None
+
+
+def _time(name: str, one: CriterionVerdict) -> float | None:
+    uses: list[Use] = [cell.use for cell in one.cells if cell.use is not None and not cell.added]
+    values = [float(use.limited_by[name]) for use in uses if use.limited_by is not None]
+    return sum(values) / len(values) if values else None
+
+
+def _limits(judged: Sequence[CriterionVerdict]) -> list[tuple[str, str, str]]:
+    """Return the limits of the criteria, each once, with their sources."""
+    return list(dict.fromkeys(
+        (f"{one.section} {one.title}", limit.statement, limit.source)
+        for one in judged for cell in one.cells for limit in cell.limits
+    ))  # fmt: skip
+
+
+_SOURCES: Sequence[Column[tuple[str, str, str]]] = (
+    Column("criterion", lambda row: row[0]),
+    Column("limit", lambda row: row[1]),
+    Column("source", lambda row: row[2]),
+)
+
+
+def _changes(document: EvaluationDocument) -> Table | None:
+    """Return the table of changes from the baseline, if the evaluation has one."""
+    if document.baseline is None:
+        return None
+    rows = [
+        (one.criterion, one.cell, f"{one.limit} ({one.unit})", text.value(one.before),
+         text.value(one.after), one.verdict_before, one.verdict_after)
+        for one in document.changes or ()
+    ]  # fmt: skip
+    heads = ("criterion", "cell", "limit", document.baseline, document.law, "was", "is")
+    columns: list[Column[tuple[str, ...]]] = [
+        Column(head, partial(_entry, place)) for place, head in enumerate(heads)
+    ]
+    title = f"Changes from {document.baseline}"
+    return tables.of(model.Table("changes", title, columns, rows))
+
+
+def _entry(place: int, row: tuple[str, ...]) -> str:
+    return row[place]
