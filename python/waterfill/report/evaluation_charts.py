@@ -99,7 +99,7 @@ def _chart(key: str, names: tuple[str, str], law: str, points: Sequence[Point], 
     more += f"; {left} other combinations are in the table" if left > 0 else ""
     return Chart(
         key, f"{quantity}: {label}" if label else quantity, axis, quantity + _in(limits[0]),
-        lines=lines, more=more, small=bool(label), log_x=wide(x),
+        lines=lines, more=more, small=bool(label), log_x=wide(place for place, _, _ in points),
         log_y=wide(every) and min(every) > 0, from_zero=True,
     )  # fmt: skip
 

@@ -60,6 +60,13 @@ def test_a_numeric_axis_has_a_chart_with_limit_and_crosses(page, made_evaluation
     assert any(cross is not None for cross in failed["y"])
 
 
+def test_a_wide_axis_is_logarithmic_on_the_page(made_evaluation, tmp_path):
+    text = (made_evaluation / output.DOCUMENT).read_text()
+    (tmp_path / output.DOCUMENT).write_text(text.replace('"5 packets"', '"4 packets"'))
+    page = write.write(tmp_path)[0].read_text()
+    assert '"log_x":true' in page.replace(" ", "")
+
+
 def test_the_command_of_a_cell_repeats_its_value(page, made_evaluation, waterfill, monkeypatch):
     monkeypatch.chdir(made_evaluation.parent)
     (row,) = (row for row in rows(page, "cells1") if row[0] == "5 packets")
