@@ -400,10 +400,13 @@ fn bbr_06_initial_state_and_gains_by_hand() {
     assert_eq!(gains, [(2.77, 2.0), (0.5, 2.0), (0.9, 2.0), (1.0, 2.0), (1.0, 2.0), (1.25, 2.25), (1.0, 0.5)]);
 }
 
-/// `[bbr-06:§4.1.2.3]` What was in flight when a packet departed has arrived with it; what was lost since then counts.
+/// `[bbr-06:§4.1.2.3]` What was in flight when a packet departed has arrived with it. What was lost since then counts, and
+/// an earlier loss does not.
 #[test]
 fn bbr_06_rate_sample_by_hand() {
     let mut path = Path::without_probe_rtt();
+    (0..20).for_each(|_| path.step());
+    path.lose();
     path.until(State::Cruise);
     let (note, sent) = path.sent.pop_front().expect("something is in flight");
     path.lose();
