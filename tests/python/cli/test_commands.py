@@ -84,7 +84,7 @@ def test_run_says_over_what_time_retransmissions_count(waterfill, scenario):
 
 def test_run_names_the_flow_with_the_smallest_share(waterfill, scenario):
     rest = '[[flow]]\nname = "g"\npath = ["l"]\ndemand = "4 Mbit/s"\nprotocol = "cubic"\n'
-    scenario.write_text(
+    Path(scenario).write_text(
         SCENARIO + rest + '[[flow]]\nname = "late"\npath = ["l"]\nstart = "1.9 s"\n'
     )
     rows = {flow["name"]: flow for flow in waterfill("run", scenario, "--json").document["flows"]}
