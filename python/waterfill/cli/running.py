@@ -168,7 +168,7 @@ def run(
     else:
         _show_run(result)
         if on == "sim":
-            _hint_of_chance([loaded], own)
+            hint_of_chance([loaded], own, "waterfill compare {} --seeds 5")
         if output is not None and not unwritten.errors:
             print_text(f"written to {output}")
             _print_caption(caption, style)
@@ -336,7 +336,8 @@ def compare(
     else:
         _show_comparison(document)
         if not further:
-            _hint_of_chance((one for label, one in scenarios.items() if where[label] == "sim"), own)
+            simulated = [one for label, one in scenarios.items() if where[label] == "sim"]
+            hint_of_chance(simulated, own, "waterfill compare {} --seeds 5")
         if output is not None and not unwritten.errors:
             print_text(f"written to {output}")
             if style != "screen":
@@ -362,8 +363,13 @@ def _labelled(
     return scenarios, where
 
 
-def _hint_of_chance(scenarios: Iterable[Scenario], own: Mapping[str, PythonLaw]) -> None:
-    """Print a hint on standard error if one run decides between TCP flows by their phase."""
+def hint_of_chance(
+    scenarios: Iterable[Scenario], own: Mapping[str, PythonLaw], advice: str
+) -> None:
+    """Print a hint on standard error if one run decides between TCP flows by their phase.
+
+    `advice` is what to type instead, with {} for the scenario's file.
+    """
     from waterfill.network import chance, protocols
 
     known = dict(protocols.load())
@@ -375,7 +381,7 @@ def _hint_of_chance(scenarios: Iterable[Scenario], own: Mapping[str, PythonLaw])
         if chance.decided_by_phase(one, known):
             print(
                 f"hint: nothing in {one_line(one.name)} is random, so the phase of packets decides "
-                f"between its TCP flows; intervals: waterfill compare {one.source} --seeds 5",
+                f"between its TCP flows; intervals: {advice.format(one.source)}",
                 file=sys.stderr,
             )
             return

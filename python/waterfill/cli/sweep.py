@@ -201,8 +201,20 @@ def _answer(
         print_json(sweep_table.document(done, chosen))
         return
     show(*sweep_table.tables(done, chosen))
+    _hint(done.plan)
     if not unwritten.errors:
         print_text(f"written to {done.plan.folder}")
+
+
+def _hint(plan: Plan) -> None:
+    """Print a hint if the sweep compares TCP flows in single runs."""
+    from waterfill.cli.running import hint_of_chance
+
+    if plan.base.on != "sim" or len(plan.design.seeds) > 1:
+        return
+    names = plan.design.protocols or ("",)
+    scenarios = (plan.base.scenario([f"protocol={name}"] if name else []) for name in names)
+    hint_of_chance(scenarios, plan.base.laws, "waterfill sweep {} … --seeds 10")
 
 
 def _shown(text: str | None, plan: Plan) -> list[str]:

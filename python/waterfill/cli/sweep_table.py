@@ -14,8 +14,9 @@ from waterfill.cli.tables import printed
 from waterfill.errors import one_line
 from waterfill.network import chance
 from waterfill.sweeps import table
+from waterfill.sweeps.estimates import Estimate
 from waterfill.sweeps.refine import Boundary
-from waterfill.sweeps.table import Estimate, Group, number
+from waterfill.sweeps.table import Group, number
 
 if TYPE_CHECKING:
     from waterfill.runs.result import Document
@@ -55,6 +56,7 @@ def document(sweep: Sweep, columns: Sequence[str]) -> Document:
                 "low": found.low,
                 "high": found.high,
                 "state": found.state,
+                "undecided": list(found.undecided),
                 "points": found.runs,
             }
             for found in sweep.boundaries
@@ -122,14 +124,28 @@ def _boundaries(sweep: Sweep) -> list[Table | Text]:
         there = ends(found)
         return TableCell(f"{there[0]:.6g} to {there[1]:.6g}" if there else "", 0.0)
 
+    def undecided(found: Boundary) -> str:
+        values, _ = span.measured(*found.undecided) if found.undecided else ([], "")
+        return ", ".join(map(number, values))
+
+    open_ones = any(found.undecided for found in sweep.boundaries)
     shown: list[Column[Boundary]] = [
         *(Column(_header(name, units[name]), partial(_place, name)) for name in units),
         Column(_header(span.key, unit), place),
         Column("within", within),
+        *([Column("undecided at", undecided)] if open_ones else []),
         Column("points", lambda found: found.runs),
     ]
     change = f"{span.key} where the verdict {verdict} changes, between the two values of within."
-    return [printed(shown, sweep.boundaries), Text(change)]
+    parts: list[Table | Text] = [printed(shown, sweep.boundaries), Text(change)]
+    if open_ones:
+        seeds = len(sweep.plan.design.seeds)
+        parts.append(Text(
+            f"Undecided: at these values the 95 % interval of {verdict.column} over {seeds} seeds "
+            f"includes {verdict.limit:g}, so the answer may be chance; repeat with more --seeds.",
+            style="yellow",
+        ))  # fmt: skip
+    return parts
 
 
 def _header(name: str, unit: str) -> str:

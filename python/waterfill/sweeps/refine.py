@@ -1,19 +1,21 @@
 """Search by bisection for the value of a key at which a verdict changes.
 
 A verdict compares a column with a threshold, as in `stable < 0.5`. With seeds it is that of the
-column's mean over them. The search ends when the two values around the change differ by the
-tolerance, 1 % of the larger. That takes 2 + log2(first distance ÷ last) runs per seed: no search
-that relies on the verdict alone needs fewer in the worst case.
+column's mean over them. Where the 95 % interval of the mean includes the threshold, the value is
+*undecided*: the search goes on by the mean, and its answer lists the value. The search ends when
+the two values around the change differ by the tolerance, 1 % of the larger. That takes
+2 + log2(first distance ÷ last) runs per seed: no search that relies on the verdict alone needs
+fewer in the worst case.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from waterfill.sweeps.axes import Axis, Range
+from waterfill.sweeps.estimates import estimate
 from waterfill.sweeps.measure import Verdict
 from waterfill.sweeps.points import Design, Point
 
@@ -33,6 +35,7 @@ class Search:
     runs: int = 0
     waiting: dict[float, dict[int | None, float | None]] = field(default_factory=dict)
     verdicts: dict[float, bool | None] = field(default_factory=dict)
+    undecided: set[float] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class Boundary:
 
     `values` are the other axes' values, `low` and `high` the key's around the change, in the unit
     of the range; None for both where the verdict does not change, and `state` says so. `runs` is
-    how many points the search used.
+    how many points the search used. `undecided` are the values at which the 95 % interval over the
+    seeds includes the threshold.
     """
 
     values: Mapping[str, Any]
@@ -49,6 +53,7 @@ class Boundary:
     high: float | None
     state: str
     runs: int
+    undecided: tuple[float, ...] = ()
 
     @property
     def middle(self) -> float | None:
@@ -99,8 +104,10 @@ class Refinement:
             return []
         del search.waiting[value]
         found = [number for number in seeds.values() if number is not None]
-        mean = math.fsum(found) / len(found) if found else None
-        search.verdicts[value] = None if mean is None else self._verdict.of(mean)
+        mean = estimate(found) if found else None
+        search.verdicts[value] = None if mean is None else self._verdict.of(mean.mean)
+        if mean is not None and mean.spans(self._verdict.limit):
+            search.undecided.add(value)
         return self._step(search)
 
     def _step(self, search: Search) -> Iterable[Point]:
@@ -158,5 +165,6 @@ class Refinement:
             values = {one.key: one.numbers[i] for one, i in search.chosen}
             low, high = (search.low, search.high) if found else (None, None)
             state = "interrupted" if search.state in ("ends", "searching") else search.state
-            answers.append(Boundary(values, low, high, state, search.runs))
+            undecided = tuple(sorted(search.undecided))
+            answers.append(Boundary(values, low, high, state, search.runs, undecided))
         return answers

@@ -5,24 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from waterfill.sweeps.api import Sweep
+from waterfill.sweeps.estimates import Estimate, estimate
 
 DEFAULT = ("utilization", "share_min", "queue_p99_bytes", "rtt_p99_ms", "drops")
 IF_ANY = ("loss_rate", "spurious_retransmissions", "timeouts")
 """Columns of a table that are left out while they are zero."""
-
-
-class Estimate(NamedTuple):
-    """A mean over seeds, half of its 95 % interval (Student's t), and the number of seeds.
-
-    `half` is None with fewer than two seeds.
-    """
-
-    mean: float
-    half: float | None
-    seeds: int
 
 
 @dataclass(frozen=True)
@@ -80,18 +70,6 @@ def grouped(
         known = dict(zip(names, values, strict=True))
         answer.append(Group(known, estimates, len(mine), len(mine) - len(done)))
     return answer
-
-
-def estimate(numbers: Sequence[float]) -> Estimate:
-    """Return the mean of independent numbers with half of its 95 % interval."""
-    count = len(numbers)
-    mean = math.fsum(numbers) / count
-    if count < 2:
-        return Estimate(mean, None, count)
-    from scipy.special import stdtrit
-
-    variance = math.fsum((number - mean) * (number - mean) for number in numbers) / (count - 1)
-    return Estimate(mean, float(stdtrit(count - 1, 0.975)) * math.sqrt(variance / count), count)
 
 
 def number(value: float) -> str:

@@ -16,7 +16,7 @@ import waterfill
 from waterfill.cli import sweep_table
 from waterfill.errors import InputError
 from waterfill.runs.progress import SweepBar
-from waterfill.sweeps import figure, measure, table, worker
+from waterfill.sweeps import estimates, figure, measure, table, worker
 from waterfill.sweeps.axes import span
 from waterfill.sweeps.measure import Verdict
 from waterfill.sweeps.plan import SweepSpec
@@ -245,10 +245,10 @@ def test_another_scenario_in_the_directory_is_refused(waterfill, small):
 
 
 def test_intervals_over_seeds():
-    found = table.estimate([1.0, 2.0, 3.0])
+    found = estimates.estimate([1.0, 2.0, 3.0])
     assert found.mean == 2
     assert found.half == pytest.approx(4.302653 / 3**0.5, rel=1e-6)  # t(2), standard deviation 1
-    assert table.estimate([1.0]).half is None
+    assert estimates.estimate([1.0]).half is None
 
 
 def test_numbers_have_prefixes_from_ten_thousand():
@@ -302,6 +302,15 @@ def test_a_search_for_each_combination_and_all_its_seeds():
     assert second.low <= 500 < second.high
     assert (third.low, third.state) == (None, "never drops >= 0.5")
     assert third.runs == 6
+
+
+def test_a_search_names_values_that_its_seeds_do_not_decide():
+    verdict = Verdict.parse("drops>0.5", ["drops"])
+    search = Refinement(Design(seeds=(1, 2, 3)), span("x=1..2"), verdict, 0.01)
+    # Means 0.6 at x = 1 and 5 at x = 2, half-intervals 0.25 and 2.5: only x = 1 is open.
+    answered(search, lambda x, at: {1.0: 0.6, 2.0: 5.0}[x] * (1 + (at["seed"] - 2) / 6))
+    (found,) = search.boundaries()
+    assert (found.state, found.undecided) == ("always drops > 0.5", (1.0,))
 
 
 def test_a_boundary_in_packets(small):
