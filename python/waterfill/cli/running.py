@@ -390,8 +390,9 @@ def hint_of_chance(
 def _show_comparison(document: ComparisonDocument) -> None:
     from waterfill.cli import tables
 
-    show(*tables.compare(document.runs))
-    if (found := document.of_seeds()) is not None:
+    found = document.of_seeds()
+    show(*tables.compare(document.runs, 1 if found is None else len(found.seeds)))
+    if found is not None:
         show(*tables.over_seeds(found))
     show(*tables.differences(document.differences or ()))
 
@@ -466,6 +467,9 @@ def plot(
     from waterfill.runs.stored import load_run
 
     look = looks.look(style)
+    if (directory / "sweep.json").exists():
+        advice = f"waterfill report {directory}, or repeat the sweep with --style {style}"
+        raise InputError(str(directory), "", "a sweep, whose figure `sweep` draws", advice)
     if compare.is_comparison(directory):
         if kind != "overview":
             message = f'not possible for a comparison, got "{kind}"'

@@ -81,14 +81,17 @@ def tables(sweep: Sweep, columns: Sequence[str]) -> list[Table | Text]:
     found = table.groups(sweep, columns)
     if not found:
         return parts
-    used = table.shown(found, columns)
+    used, paths = table.shown(found, columns), sweep.plan.extra
     units = {one.key: one.unit for one in sweep.plan.design.axes()}
     shown: list[Column[Group]] = [
         Column(_header(name, units[name]), partial(_place, name)) for name in table.axes(sweep)
     ]
     if any(group.count > 1 for group in found):
         shown.append(Column("seeds", _count))
-    shown += [Column(_title(name), partial(_estimate, name)) for name in used]
+    shown += [
+        Column(_title(name, paths.get(name, "")), partial(_estimate, name, paths.get(name, "")))
+        for name in used
+    ]
     parts.append(printed(shown, found[:MAX_ROWS]))
     idle = [name for name in _OF_FLOWS if name in columns and name not in used]
     if idle and "[[flow]]" in sweep.plan.base.text:
@@ -128,17 +131,17 @@ def _boundaries(sweep: Sweep) -> list[Table | Text]:
         values, _ = span.measured(*found.undecided) if found.undecided else ([], "")
         return ", ".join(map(number, values))
 
-    open_ones = any(found.undecided for found in sweep.boundaries)
+    undecided_ones = any(found.undecided for found in sweep.boundaries)
     shown: list[Column[Boundary]] = [
         *(Column(_header(name, units[name]), partial(_place, name)) for name in units),
         Column(_header(span.key, unit), place),
         Column("within", within),
-        *([Column("undecided at", undecided)] if open_ones else []),
+        *([Column("undecided at", undecided)] if undecided_ones else []),
         Column("points", lambda found: found.runs),
     ]
     change = f"{span.key} where the verdict {verdict} changes, between the two values of within."
     parts: list[Table | Text] = [printed(shown, sweep.boundaries), Text(change)]
-    if open_ones:
+    if undecided_ones and verdict is not None:
         seeds = len(sweep.plan.design.seeds)
         parts.append(Text(
             f"Undecided: at these values the 95 % interval of {verdict.column} over {seeds} seeds "
@@ -153,31 +156,9 @@ def _header(name: str, unit: str) -> str:
     return "\n".join([*name.replace(".", ".\n").split("\n"), *([unit] if unit else [])])
 
 
-# Units of the tables of `run`; the dataset and JSON have SI units.
-_TABLE_UNITS = {
-    "_bytes": ("kB", 1e3),
-    "_bps": ("Mbit/s", 1e6),
-    "_ms": ("ms", 1.0),
-    "_s": ("s", 1.0),
-}
-_PERCENT = ("utilization", "loss_rate")
-
-
-def _units(name: str) -> tuple[str, str, float]:
-    """Return a column's name without its unit, the unit in tables, and its size in the dataset's
-    unit.
-    """
-    if name in _PERCENT:
-        return name, "%", 0.01
-    for suffix, (unit, size) in _TABLE_UNITS.items():
-        if name.endswith(suffix):
-            return name.removesuffix(suffix), unit, size
-    return name, "", 1.0
-
-
-def _title(name: str) -> str:
+def _title(name: str, path: str) -> str:
     """Return a column heading with the words of its name and its unit on separate lines."""
-    words, unit, _ = _units(name)
+    words, unit, _ = table.units(name, path)
     return "\n".join([*words.split("_"), *([unit] if unit else [])])
 
 
@@ -195,10 +176,10 @@ def _varies(found: Estimate) -> bool:
     return found.half is not None and found.half > _SAME * abs(found.mean)
 
 
-def _estimate(name: str, group: Group) -> TableCell:
+def _estimate(name: str, path: str, group: Group) -> TableCell:
     found = group.estimates.get(name)
     if found is None:
         return NONE
-    _, _, size = _units(name)
+    _, _, size = table.units(name, path)
     half = "" if not _varies(found) else f"\n±{number(float(f'{(found.half or 0) / size:.2g}'))}"
     return TableCell(f"{number(found.mean / size)}{half}", found.mean)

@@ -63,12 +63,12 @@ def printed(
     return table
 
 
-def _head(summary: Summary, end: str = "") -> Text:
+def _head(summary: Summary, end: str = "", seeds: int = 1) -> Text:
     start_s, stop_s = summary.measure_s
+    seed = str(summary.seed) if seeds == 1 else f"{summary.seed} of {seeds}, with jitter"
     end = end or f"to {_time(stop_s)} of {_time(summary.duration_s)}"
     return Text(
-        f"{one_line(summary.scenario)} on {summary.backend}, seed {summary.seed}: "
-        f"{_time(start_s)} {end}",
+        f"{one_line(summary.scenario)} on {summary.backend}, seed {seed}: {_time(start_s)} {end}",
         style="bold",
     )
 
@@ -284,15 +284,16 @@ def _response_columns(reference: str, others: Sequence[str]) -> list[Column[Loss
     ]
 
 
-def compare(runs: Mapping[str, ComparedRun]) -> list[Table | Text]:
+def compare(runs: Mapping[str, ComparedRun], seeds: int = 1) -> list[Table | Text]:
     """Return a table with one row per run, and notes that define the columns.
 
-    `runs` is {protocol: run}, at least one.
+    `runs` is {protocol: run}, at least one; `seeds` how many seeds the comparison has. The runs are
+    those of the first one.
     """
     first = next(iter(runs.values()))
-    parts: list[Table | Text] = [_head(first)]
+    parts: list[Table | Text] = [_head(first, seeds=seeds)]
     if any(run.measure_s != first.measure_s for run in runs.values()):
-        parts = [_head(first, f"until each run's last flow, of {_time(first.duration_s)}")]
+        parts = [_head(first, f"until each run's last flow, of {_time(first.duration_s)}", seeds)]
     for name, run in runs.items():
         if run.flows and run.jain_index is None and (found := model.idle(run)):
             parts.append(Text(f"{name}: {found}", style="yellow"))
@@ -345,7 +346,8 @@ def over_seeds(document: OverSeeds) -> list[Table | Text]:
         return [Text(), Text(f"{same} there are no intervals and no tests.")]
     found = model.over_seeds(runs)
     lines = [
-        f"{count} seeds, from {document.seeds[0]}: mean ± half the 95 % interval (Student's t).",
+        f"All {count} seeds, from {document.seeds[0]}: mean ± half the 95 % interval "
+        "(Student's t).",
         chance.MADE_BY,
     ]
     for one in model.OVER_SEEDS:

@@ -17,6 +17,7 @@ from waterfill.report.tables import Table
 from waterfill.runs.files import open_regular, why
 from waterfill.sweeps import dataset, figure
 from waterfill.sweeps.figure import Varying
+from waterfill.sweeps.measure import COLUMNS
 from waterfill.sweeps.table import DEFAULT, IF_ANY, Group, grouped
 from waterfill.sweeps.table import shown as columns_shown
 
@@ -54,14 +55,20 @@ def content(folder: Path) -> Document:
         and any(row[name] is not None for row in rows)
     ]  # fmt: skip
     order = {name: place for place, name in enumerate(DEFAULT)}
-    figures.sort(key=lambda name: (name in _COST, order.get(name, len(order))))
+    own = {name for name in about.meanings if name not in COLUMNS}
+    # The user's own columns first: they were asked for.
+    figures.sort(key=lambda name: (name in _COST, name not in own, order.get(name, len(order))))
     axes = _axes(about, kinds, rows)
     groups = grouped(rows, [*axes.names, *axes.numeric], figures)
     groups.sort(key=lambda group: [_order(value) for value in group.values.values()])
     if len(groups) * len(figures) > _MAX_NUMBERS:
         figures = [name for name in figures if name in DEFAULT]
     panels = [
-        Panel(name, about.meanings.get(name, ""), figure.charts(groups, axes, name, f"f{place}"))
+        Panel(
+            name,
+            meaning := about.meanings.get(name, ""),
+            figure.charts(groups, axes, name, f"f{place}", "" if name in COLUMNS else meaning),
+        )
         for place, name in enumerate(figures)
     ]
     panels = [panel for panel in panels if panel.charts]

@@ -7,6 +7,7 @@ points over each numeric axis, a search the boundary over the first one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import numpy as np
 from waterfill.analysis import draw as drawing
 from waterfill.analysis.charts import Chart, Heat, Line, Role, wide
 from waterfill.sweeps import table
+from waterfill.sweeps.estimates import Estimate
 from waterfill.sweeps.table import Group
 
 if TYPE_CHECKING:
@@ -49,7 +51,8 @@ def draw(sweep: Sweep, column: str) -> Drawing | None:
         found = _boundary(sweep, varying)
         title = f"{title}: where {sweep.plan.verdict} changes"
     else:
-        found = charts(table.groups(sweep, [column]), varying, column)
+        path = sweep.plan.extra.get(column, "")
+        found = charts(table.groups(sweep, [column]), varying, column, path=path)
     if not found:
         return None
     if len(found) == 1 and found[0].heat is None:
@@ -87,9 +90,14 @@ def _varying(sweep: Sweep) -> Varying:
 
 
 def charts(
-    groups: Iterable[Group], varying: Varying, column: str, key: str = "sweep"
+    groups: Iterable[Group], varying: Varying, column: str, key: str = "sweep", path: str = ""
 ) -> list[Chart]:
-    """Return the charts of a dataset column: lines, points or heat maps, depending on the axes."""
+    """Return the charts of a dataset column: lines, points or heat maps, depending on the axes.
+
+    `path` is where a column of the user's own comes from; its unit is that of the path.
+    """
+    groups, varying = _numbered(list(groups), varying)
+    column, groups = _scaled(groups, column, path)
     labelled: dict[str, list[Group]] = {}
     for group in groups:
         if column in group.estimates:
@@ -107,6 +115,48 @@ def charts(
     return _maps(key, column, labelled, varying)
 
 
+_COUNTED = re.compile(r"(?P<number>[0-9.]+(?:e[+-]?[0-9]+)?) (?P<unit>[^\W\d]\w*)")
+
+
+def _numbered(groups: Sequence[Group], varying: Varying) -> tuple[Sequence[Group], Varying]:
+    """Make numeric axes of those whose values are texts such as `0.5 bdp`, of one unit each."""
+    units = {}
+    for key in varying.names:
+        found = [_COUNTED.fullmatch(str(group.values[key])) for group in groups]
+        if found and all(found) and len({one["unit"] for one in found if one}) == 1:
+            units[key] = next(one["unit"] for one in found if one)
+    if not units:
+        return groups, varying
+    given = [
+        replace(group, values={
+            key: float(str(value).partition(" ")[0]) if key in units else value
+            for key, value in group.values.items()
+        })
+        for group in groups
+    ]  # fmt: skip
+    numeric = [*varying.numeric, *units]
+    names = [key for key in varying.names if key not in units]
+    return given, replace(varying, numeric=numeric, names=names, units={**varying.units, **units})
+
+
+def _scaled(groups: Sequence[Group], column: str, path: str) -> tuple[str, Sequence[Group]]:
+    """Return a column's label, and the groups with the column under this name in its unit."""
+    name, unit, size = table.units(column, path)
+    label = f"{name} ({unit})" if unit else name
+    given = []
+    for group in groups:
+        if (one := group.estimates.get(column)) is not None:
+            half = None if one.half is None else one.half / size
+            group = replace(group, estimates={label: Estimate(one.mean / size, half, one.seeds)})
+            given.append(group)
+    return label, given
+
+
+def _bare(label: str) -> str:
+    """Return a column's label without its unit, for titles."""
+    return label.partition(" (")[0]
+
+
 def _note(groups: Iterable[Group], column: str, more: str = "") -> str:
     seeds = max(group.estimates[column].seeds for group in groups)
     spread = f" over {seeds} seeds; bands and bars: 95 % intervals" if seeds > 1 else ", one seed"
@@ -121,6 +171,8 @@ def _estimates(
     mean = np.array([one.mean for one in found])
     half = np.array([one.half or 0.0 for one in found])
     low, high = (mean - half, mean + half) if half.any() else (None, None)
+    if low is not None and (mean >= 0).all():
+        low = np.maximum(low, 0.0)  # no rate, queue or share is below zero
     role: Role = "points" if points else "marked"
     return Line(name, mean, colour, role, np.array(x, dtype=np.float64), low, high)
 
@@ -129,7 +181,9 @@ def _dots(key: str, column: str, labelled: Mapping[str, list[Group]]) -> Chart:
     groups = [mine[0] for mine in labelled.values()]
     line = _estimates(column, groups, column, range(len(groups)), 0, points=True)
     ticks = [label or "all" for label in labelled]
-    return Chart(key, column, "", column, lines=[line], more=_note(groups, column), ticks=ticks)
+    return Chart(
+        key, _bare(column), "", column, lines=[line], more=_note(groups, column), ticks=ticks
+    )
 
 
 def _lines(
@@ -145,7 +199,7 @@ def _lines(
     more = f"; {left} other lines are in the table" if left > 0 else ""
     every = [group for groups in labelled.values() for group in groups]
     return Chart(
-        key, f"{column} against {over}", varying.label(over), column, lines=lines,
+        key, f"{_bare(column)} against {over}", varying.label(over), column, lines=lines,
         more=_note(every, column, more), log_x=wide(float(g.values[over]) for g in every),
     )  # fmt: skip
 
@@ -173,7 +227,7 @@ def _maps(
         more = f"; {left} other maps are in the table" if left > 0 else ""
         words = ([table.number(value) for value in x], [table.number(value) for value in y])
         found.append(Chart(
-            f"{key}-{place}", ": ".join(part for part in (column, label) if part),
+            f"{key}-{place}", ": ".join(part for part in (_bare(column), label) if part),
             varying.label(first), varying.label(second), more=_note(groups, column, more),
             heat=Heat(column, *words, cells, min(means), max(means)),
         ))  # fmt: skip

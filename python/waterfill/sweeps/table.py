@@ -72,6 +72,33 @@ def grouped(
     return answer
 
 
+# Units of the tables of `run`; the dataset and JSON have SI units.
+_UNITS = {
+    "_bytes": ("kB", 1e3),
+    "_bps": ("Mbit/s", 1e6),
+    "_ms": ("ms", 1.0),
+    "_s": ("s", 1.0),
+}
+_PERCENT = ("utilization", "loss_rate")
+
+
+def units(name: str, path: str = "") -> tuple[str, str, float]:
+    """Return a column's name without its unit, the unit in tables, and its size in the dataset's
+    unit.
+
+    `path` is where a column of the user's own comes from, such as `flows.long.rate_bps`, whose unit
+    it has.
+    """
+    if name in _PERCENT:
+        return name, "%", 0.01
+    for suffix, (unit, size) in _UNITS.items():
+        if name.endswith(suffix):
+            return name.removesuffix(suffix), unit, size
+        if path.endswith(suffix):
+            return name, unit, size
+    return name, "", 1.0
+
+
 def number(value: float) -> str:
     """Return a number with four significant digits, and with a prefix if it is at least 10,000
     (16.5k).

@@ -125,7 +125,8 @@ def test_compare_over_seeds(waterfill, scenario, tmp_path):
 
 def test_the_table_over_seeds_fits(waterfill, scenario):
     ran = waterfill("compare", scenario, "--protocols", "maxnet,rcp", "--seeds", "3")
-    assert "3 seeds, from 1: mean ± half the 95 % interval" in ran.out
+    assert ran.out.splitlines()[0].startswith("web on sim, seed 1 of 3, with jitter: ")
+    assert "All 3 seeds, from 1: mean ± half the 95 % interval" in ran.out
     assert "queue: 1 of 1 pairs of protocols differ" in ran.out or "queue: 0 of 1" in ran.out
     assert max(map(len, ran.out.splitlines())) <= 80
 

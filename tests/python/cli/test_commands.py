@@ -82,6 +82,14 @@ def test_run_says_over_what_time_retransmissions_count(waterfill, scenario):
     assert note in lossy.out
 
 
+def test_plot_of_a_sweep_says_what_to_type(waterfill, tmp_path):
+    (tmp_path / "grid").mkdir()
+    (tmp_path / "grid" / "sweep.json").write_text("{}")
+    ran = waterfill("plot", "grid", "--style", "paper")
+    assert ran.code == 2
+    assert "waterfill report grid, or repeat the sweep with --style paper" in ran.err
+
+
 def test_run_names_the_flow_with_the_smallest_share(waterfill, scenario):
     rest = '[[flow]]\nname = "g"\npath = ["l"]\ndemand = "4 Mbit/s"\nprotocol = "cubic"\n'
     Path(scenario).write_text(

@@ -56,9 +56,10 @@ def test_a_sweep_over_one_number_is_lines_with_bands(made_sweep):
     maxnet, xcp = chart["lines"]
     assert (maxnet["name"], xcp["name"]) == ("maxnet", "xcp")
     assert xcp["x"] == [0.01, 0.02, 0.5]
-    assert xcp["y"] == pytest.approx([0.91, 0.9, 0.42])
-    # t(0.975, 2) · 0.01 / √3
-    half = 4.3027 * 0.01 / 3**0.5
+    assert chart["y_label"] == "utilization (%)"
+    assert xcp["y"] == pytest.approx([91, 90, 42])
+    # t(0.975, 2) · 1 % / √3
+    half = 4.3027 * 1 / 3**0.5
     assert xcp["high"][0] - xcp["y"][0] == pytest.approx(half, rel=1e-2)
     assert rows(page, "means")[1][:3] == ["maxnet", "0.02", "2 of 3"]
     assert len(rows(page, "points")) == 18

@@ -256,6 +256,26 @@ def test_numbers_have_prefixes_from_ten_thousand():
     assert texts == ["0.001235", "9999", "16.5k", "20M", "1G"]
 
 
+def test_a_chart_over_buffers_in_bdp_has_a_numeric_axis_and_the_unit_of_its_column():
+    varying = figure.Varying([], ["protocol", "link.l.buffer"], {"link.l.buffer": ""}, drawn=False)
+    rates = [("reno", "4 bdp", 2e6), ("reno", "0.5 bdp", 5e6), ("bbr", "4 bdp", 9e6)]
+    rows = [
+        table.Group(
+            {"protocol": protocol, "link.l.buffer": buffer},
+            {"long": estimates.Estimate(rate, 3e6, 5)},
+            count=5,
+            failed=0,
+        )
+        for protocol, buffer, rate in rates
+    ]
+    (chart,) = figure.charts(rows, varying, "long", path="flows.long.rate_bps")
+    assert (chart.x_label, chart.y_label) == ("link.l.buffer (bdp)", "long (Mbit/s)")
+    reno, bbr = chart.lines
+    assert (reno.name, bbr.name) == ("reno", "bbr")
+    assert (list(reno.x), list(reno.y)) == ([0.5, 4.0], [5.0, 2.0])
+    assert list(reno.low) == [2.0, 0.0]  # a rate of 2 ± 3 Mbit/s is not below zero
+
+
 def test_a_column_of_a_path():
     summary = {"links": [{"name": "a.b", "queue_bytes": {"p99": 7}}, {"name": "a", "drops": 1}]}
     assert measure.at(summary, "links.a.b.queue_bytes.p99") == 7
