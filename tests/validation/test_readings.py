@@ -104,13 +104,14 @@ def test_every_cell_of_every_grid_can_be_loaded():
             assert experiment.scenarios(), grid.name
 
 
-RECORD = Path(__file__).parents[2] / "docs" / "validation" / "readings.md"
+RECORDS = sorted((Path(__file__).parents[2] / "docs" / "validation").glob("readings-*.md"))
 
 
 def former() -> list[list[str]]:
     """Return the rows of the tables of former verdicts."""
-    text = RECORD.read_text(encoding="utf-8").split("## Former verdicts")[1]
-    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
+    texts = [page.read_text(encoding="utf-8").split("## Former verdicts")[1] for page in RECORDS]
+    lines = [line for text in texts for line in text.splitlines() if line.startswith("|")]
+    rows = [line.strip("| ").split(" | ") for line in lines]
     return [row for row in rows if row[0] != "claim" and not set(row[0]) <= set("-|")]
 
 

@@ -1,4 +1,4 @@
-"""The errata page: complete entries, and nothing named there that is not there."""
+"""The errata pages: complete entries, and nothing named there that is not there."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from waterfill.network import protocols
 from waterfill.papers.claims import loading
 from waterfill.scenario.loading import load
 
-PAGE = ROOT / "docs" / "validation" / "errata.md"
-TEXT = PAGE.read_text(encoding="utf-8")
+PAGES = sorted((ROOT / "docs" / "validation").glob("errata*.md"))
+TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 EXPERIMENTS = {experiment.path: experiment for experiment in loading.experiments()}
 CLAIMS = {f"{path}/{claim.id}" for path, e in EXPERIMENTS.items() for claim in e.claims}
 CODE = re.findall(r"`([^`\n]+)`", TEXT)
-ENTRIES = dict(re.findall(r"^### (\w+)\. (.*?)$(?=\n)", TEXT, re.MULTILINE))
+ENTRIES = dict(re.findall(r"^##+ (\w+)\. (.*?)$(?=\n)", TEXT, re.MULTILINE))
 
 
 def bodies() -> dict[str, str]:
-    parts = re.split(r"^### (\w+)\. .*$", TEXT, flags=re.MULTILINE)[1:]
+    parts = re.split(r"^##+ (\w+)\. .*$", TEXT, flags=re.MULTILINE)[1:]
     return {
-        name: body.split("\n## ")[0] for name, body in zip(parts[::2], parts[1::2], strict=True)
+        name: re.split(r"^#", body, flags=re.MULTILINE)[0]
+        for name, body in zip(parts[::2], parts[1::2], strict=True)
     }
 
 
@@ -54,7 +55,7 @@ def test_every_claim_that_is_named_exists():
 
 def test_every_file_that_is_named_exists():
     links = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", TEXT)]
-    files = [PAGE.parent / link for link in links if "://" not in link]
+    files = [PAGES[0].parent / link for link in links if "://" not in link]
     files += [ROOT / code for code in CODE if code.startswith(("crates/", "tests/", "python/"))]
     words = [word for code in CODE if code.startswith("waterfill ") for word in code.split()]
     files += [ROOT / word for word in words if word.endswith(".toml")]
