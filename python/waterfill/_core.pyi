@@ -119,6 +119,21 @@ class Simulation:
         Raise ValueError with one sentence when the file could not be written.
         """
 
+    def start_qlog(self, flows: Sequence[tuple[int, Path, str]], limit_bytes: int) -> None:
+        """Log flows as qlog, each given by index, file and title, until the files together have
+        `limit_bytes`.
+
+        Raise ValueError with one sentence when a file cannot be written.
+        """
+
+    def finish_qlog(self) -> tuple[int, int, float | None] | None:
+        """End the logs; return their events and bytes, and the time (s) at which they were full.
+
+        Return None without logs. The time is None below their limit of bytes.
+
+        Raise ValueError with one sentence when a file could not be written.
+        """
+
     def log_steps(self, limit: int, law: str | None = None) -> None:
         """Log up to `limit` further steps of one law or of all laws, on one thread."""
 

@@ -20,7 +20,7 @@ use waterfill_laws::protocol::ProtocolKind;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
 use waterfill_network::{ColumnType, Estimate, Network, Params, Series, Summary, digest, params_from};
-use waterfill_sim::CaptureOptions;
+use waterfill_sim::{CaptureOptions, QlogFile};
 
 use convert::{from_python, to_python};
 use watch::Interruption;
@@ -109,6 +109,20 @@ impl PySimulation {
     fn finish_capture(&mut self) -> PyResult<Option<(u64, u64, Option<f64>)>> {
         let report = self.inner.finish_capture().map_err(PyValueError::new_err)?;
         Ok(report.map(|report| (report.packets, report.bytes, report.full_at_s)))
+    }
+
+    /// Logs flows as qlog from now on: for each its index, file and title. The files together end after about
+    /// `limit_bytes`. Raises `ValueError` with one sentence if a file cannot be written.
+    fn start_qlog(&mut self, flows: Vec<(u32, PathBuf, String)>, limit_bytes: u64) -> PyResult<()> {
+        let files: Vec<_> = flows.into_iter().map(|(flow, file, title)| QlogFile { flow, file, title }).collect();
+        self.inner.start_qlog(&files, limit_bytes).map_err(PyValueError::new_err)
+    }
+
+    /// Ends the logs. Returns the numbers of events and bytes, and the time at which the logs reached their limit if they
+    /// did. Returns None without logs.
+    fn finish_qlog(&mut self) -> PyResult<Option<(u64, u64, Option<f64>)>> {
+        let report = self.inner.finish_qlog().map_err(PyValueError::new_err)?;
+        Ok(report.map(|report| (report.events, report.bytes, report.full_at_s)))
     }
 
     /// Logs up to `limit` steps of one law or of all laws from now on. A logged run stays on one thread.

@@ -3,7 +3,7 @@
 //! It runs a [`waterfill_network::Network`]. Reading order: `packet`; `ring`, `link` (a transmitter and a wire), `shaper` (its
 //! token bucket), `queue` (its queue disciplines), `fault` (loss, reordering, duplication), `delay_line`, `access`;
 //! `recovery`, `sender`, `limits`, `receiver`, `application`, `ack_frame` (QUIC), `flow` and `hosts` (hosts); `traffic` (load without congestion control, and finite flows);
-//! `engine` (event loop, samples, summary) and `meter`; `capture` (packets as pcapng).
+//! `engine` (event loop, samples, summary) and `meter`; `capture` (packets as pcapng) and `qlog`.
 
 // Results must not depend on the host: see waterfill_laws::math.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -24,6 +24,7 @@ mod link;
 mod meter;
 mod packet;
 mod prefetch;
+mod qlog;
 mod queue;
 mod random;
 mod ranges;
@@ -41,4 +42,5 @@ pub use capture::{CaptureOptions, CaptureReport};
 pub use engine::{Ledger, Simulation, Turns};
 pub use estimate::estimate;
 pub use hosts::{Acknowledgement, HostPair};
+pub use qlog::{QlogFile, QlogReport};
 pub use queue::ModuleBench;

@@ -11,6 +11,7 @@ mod patterns;
 mod quantum;
 mod quic;
 pub(crate) mod rare;
+mod snapshot;
 mod spec;
 
 use waterfill_laws::base_rtt::WindowedMin;
@@ -32,6 +33,7 @@ use crate::recovery::rto::smoothed;
 use crate::recovery::{AckTimes, Progress, Recovery};
 use crate::window::WholePackets;
 use rare::Rare;
+pub(crate) use snapshot::Snapshot;
 use spec::NO_OPENING;
 pub(crate) use spec::{FlowIndex, PacketSizes, SenderSpec, UNMEASURED};
 

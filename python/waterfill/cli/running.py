@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from waterfill.runs.capture import Capture
     from waterfill.runs.directory import Stage
     from waterfill.runs.laws import PythonLaw
+    from waterfill.runs.qlog import Qlog
     from waterfill.runs.result import Result
     from waterfill.runs.steps import StepLog
     from waterfill.scenario.document import Scenario
@@ -52,6 +53,14 @@ CaptureLinks = Annotated[
         metavar="LINK",
         help="Capture only this link, in both directions; repeatable.",
     ),
+]
+WithQlog = Annotated[
+    bool,
+    Option("--qlog", help="Write DIR/FLOW.sqlog of each flow for qvis (sim, with -o)."),
+]
+QlogFlows = Annotated[
+    list[str] | None,
+    Option("--qlog-flow", metavar="FLOW", help="Log only this flow or group; repeatable."),
 ]
 Threads = Annotated[
     int | None,
@@ -122,6 +131,8 @@ def run(
             help="Bytes to keep of each packet. Default: 80, which include all headers.",
         ),
     ] = None,
+    qlog: WithQlog = False,
+    qlog_flow: QlogFlows = None,
     threads: Threads = None,
     log_steps: LogSteps = None,
     log_law: LogLaw = None,
@@ -151,11 +162,12 @@ def run(
         if pcap or pcap_links:
             capture = _capture(stage, pcap_links or [], pcap_limit, pcap_snaplen)
         steps = _steps(stage, log_steps, log_law)
+        logs = _qlog(stage, qlog, qlog_flow or [])
         try:
             with Bar(one_line(loaded.name)) as bar:
                 result = backends.run(
                     loaded, on=on, progress=bar, capture=capture, threads=threads, laws=own,
-                    steps=steps,
+                    steps=steps, qlog=logs,
                 )  # fmt: skip
         except KeyboardInterrupt:  # before the run had anything
             raise typer.Exit(INTERRUPTED) from None
@@ -174,7 +186,7 @@ def run(
             _print_caption(caption, style)
     failed = unwritten.report()
     if output is not None:
-        failed |= _report(capture, steps, output, pcap_limit)
+        failed |= _report(capture, steps, output, pcap_limit) | _report_qlog(logs, output)
     if "interrupted_at_s" in result.summary:
         raise typer.Exit(INTERRUPTED)
     if _failed(result.summary) or failed:
@@ -264,6 +276,19 @@ def _report(
     for file, text in said.items():
         print(f"{output / file.name}: {text}", file=sys.stderr)
     return any(record is not None and record.failed is not None for record in (capture, steps))
+
+
+def _report_qlog(logs: Qlog | None, output: Path) -> bool:
+    """Print gaps in a run's qlog files on standard error; return True if they failed."""
+    if logs is None:
+        return False
+    if logs.failed is not None:
+        print(f"{output}: {logs.failed}", file=sys.stderr)
+    elif logs.logged is not None and logs.logged.full_at_s is not None:
+        limit, at = f"{logs.limit_bytes / 1e6:.6g} MB", f"{logs.logged.full_at_s:.6g} s"
+        why = f"reached their limit of {limit} at {at}; later events are missing"
+        print(f"{output}: the qlog files {why}; log fewer with --qlog-flow", file=sys.stderr)
+    return logs.failed is not None
 
 
 def compare(
@@ -514,6 +539,19 @@ def _capture(
         raise InputError("command line", "pcap-snaplen", why)
     limit_bytes = int(quantity("pcap-limit", VOLUME, limit or _LIMIT))
     return Capture(stage.folder / FILE_NAME, snaplen, limit_bytes, links)
+
+
+def _qlog(stage: Stage | None, wanted: bool, flows: list[str]) -> Qlog | None:
+    """Return the qlog files that the options describe, or None without them; raise InputError
+    without a directory.
+    """
+    if not wanted and not flows:
+        return None
+    from waterfill.runs.qlog import Qlog
+
+    if stage is None:
+        raise InputError("command line", "qlog", "needs -o DIR, where FLOW.sqlog is written")
+    return Qlog(stage.folder, flows)
 
 
 def _steps(stage: Stage | None, rows: int | None, law: str | None) -> StepLog | None:

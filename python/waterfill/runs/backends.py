@@ -23,6 +23,7 @@ from waterfill.scenario.loading import Sets, from_dict, load
 from waterfill.scenario.units import whole
 
 if TYPE_CHECKING:
+    from waterfill.runs.qlog import Qlog
     from waterfill.runs.steps import StepLog
 
 # Module and class of each backend, as text, imported on first use: a simulation does not load the
@@ -88,8 +89,9 @@ _OPTIONS: Mapping[str, _Option] = {
     "laws": _Option("run", "laws", "run a law in Python"),
     "capture": _Option("command line", "pcap", "record packets", ("laws",)),
     "steps": _Option("command line", "log-steps", "log the steps of laws", ("laws",)),
+    "qlog": _Option("command line", "qlog", "log flows as qlog"),
     "threads": _Option(
-        "command line", "threads", "use several threads", ("capture", "steps", "laws")
+        "command line", "threads", "use several threads", ("capture", "steps", "qlog", "laws")
     ),
 }
 
@@ -166,6 +168,7 @@ def run(
     threads: int | None = 1,
     laws: Mapping[str, PythonLaw] | None = None,
     steps: StepLog | None = None,
+    qlog: Qlog | None = None,
     *,
     protocol: str | None = None,
     set: Mapping[str, Any] | None = None,
@@ -197,13 +200,14 @@ def run(
     has those that its flows name. Laws of installed packages need no mention.
 
     `steps` logs the steps of laws, on sim and fluid, on one thread, for `validation/certificates`.
+    `qlog` logs flows on sim, on one thread, for qvis.
 
     Raises InputError when the scenario is wrong or the backend cannot run it, and for an argument
     of another type.
     """
     check(on, "run")
     checked = scenario_of(scenario, set, protocol, seed)
-    options = RunOptions(capture, _threads(threads), _laws(laws, checked), steps)
+    options = RunOptions(capture, _threads(threads), _laws(laws, checked), steps, qlog)
     refuse(options, on)
     return backend(on).run(checked, options, progress)
 

@@ -40,6 +40,8 @@ _FILES = {
     *("packets.pcapng", "report.html", "report.md"),
 }
 
+_LOGS = ".sqlog"
+
 
 def holds_result(directory: Path) -> bool:
     """Return True if the directory holds a run, a comparison, a reproduction or an
@@ -192,7 +194,8 @@ def _keep_others(old: Path, new: Path) -> None:
         if not there.is_dir():
             return set()
         files = {name for name in names if not os.path.isdir(os.path.join(folder, name))}
-        return {name for name in files if name in _FILES or (there / name).is_file()}
+        old_result = {name for name in files if name in _FILES or name.endswith(_LOGS)}
+        return old_result | {name for name in files if (there / name).is_file()}
 
     def link(path: str, there: str) -> None:
         try:

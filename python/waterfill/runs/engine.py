@@ -157,7 +157,9 @@ class Engine(Backend, Generic[Simulation]):
             del simulation  # its memory is free before the second run starts
             pace = _Pace(scenario.duration, progress)
             with job.errors():
-                simulation = self.start(job, replace(options, capture=None, steps=None), pace)
+                simulation = self.start(
+                    job, replace(options, capture=None, steps=None, qlog=None), pace
+                )
                 interrupted_at_s = _advance(simulation, scenario.duration, pace)
             core = CoreSummary.read(simulation.summary())
         if interrupted_at_s is None:
@@ -222,24 +224,28 @@ class Sim(Engine[_core.Simulation]):
     """The packet-level simulator."""
 
     name: ClassVar[str] = "sim"
-    supports: ClassVar[frozenset[str]] = frozenset({"capture", "threads", "laws", "steps"})
+    supports: ClassVar[frozenset[str]] = frozenset({"capture", "threads", "laws", "steps", "qlog"})
 
     def start(
         self, job: _Job, options: RunOptions, check: Callable[[], object]
     ) -> _core.Simulation:
-        """Build the run, with a packet capture or several threads if `options` ask for them."""
+        """Build the run, with its records or several threads if `options` ask for them."""
         simulation = _core.Simulation(job.network, job.bound_laws() or None, check)
-        if options.capture is not None:
-            options.capture.start(simulation, job.network)
-        elif options.threads != 1 and options.steps is None and not job.laws:
+        records = [record for record in (options.capture, options.qlog) if record is not None]
+        for record in records:
+            record.start(simulation, job.network)
+        if options.threads != 1 and not records and options.steps is None and not job.laws:
             simulation.set_threads(options.threads)
         return simulation
 
     def finish(self, simulation: _core.Simulation, options: RunOptions) -> None:
-        """End the packet capture, if there is one, and release what several threads have freed."""
-        if options.capture is not None:
-            options.capture.finish(simulation)
-        elif options.threads != 1 and simulation.set_threads(1) > 1:  # a begun run keeps its number
+        """End the records, if there are any, and release what several threads have freed."""
+        records = [record for record in (options.capture, options.qlog) if record is not None]
+        for record in records:
+            record.finish(simulation)
+        if (
+            options.threads != 1 and not records and simulation.set_threads(1) > 1
+        ):  # a begun run keeps its number
             release_memory()
 
     def arrivals(self, simulation: _core.Simulation) -> Callable[[], Columns]:

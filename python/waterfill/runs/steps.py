@@ -86,7 +86,7 @@ def to_table(
     part = np.frombuffer(columns["part"], "<u4")
     entity = np.frombuffer(columns["entity"], "<u4")
     links = [link.name for link in network.links]
-    flows = _flows(network)
+    flows = flow_names(network)
     names = [*links, *flows]
     places = np.where(part == 0, entity, entity + len(links)).astype("<i4")
     if rows and int(places.max()) >= len(names):
@@ -116,7 +116,7 @@ def to_table(
     return pa.table(table).replace_schema_metadata({KEY: json.dumps(document).encode()})
 
 
-def _flows(network: Network) -> list[str]:
+def flow_names(network: Network) -> list[str]:
     """Return the names of all flows, in the order that the engines use."""
     return [
         flow.name if flow.count == 1 else f"{flow.name}[{i}]"

@@ -67,7 +67,10 @@ def test_every_series_and_figure_of_the_old_result_goes(out):
     fill(out, OLD)
     fill(out, {f"{table}.parquet": "old" for table in TABLES})
     fill(out, {f"{figure}.{kind}": "old" for figure in FIGURES for kind in ("png", "svg", "pdf")})
-    fill(out, {"packets.pcapng": "old", "report.html": "old", "report.md": "old"})
+    fill(
+        out,
+        {"packets.pcapng": "old", "f[1].sqlog": "old", "report.html": "old", "report.md": "old"},
+    )
     publish(out, NEW)
     assert content(out) == NEW
 

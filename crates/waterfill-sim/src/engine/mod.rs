@@ -21,6 +21,7 @@ use crate::delay_line::DelayLine;
 use crate::flow::{ReceivingHost, SendingHost, log_steps};
 use crate::link::Link;
 use crate::packet::{SackId, Sacks};
+use crate::qlog::{Qlog, QlogFile, QlogReport};
 use crate::traffic::Traffic;
 
 mod arrivals;
@@ -90,6 +91,8 @@ struct Part {
     ledger: Ledger,
     /// Packet capture in progress, if any.
     capture: Option<Box<Capture>>,
+    /// Logs of flows, if enabled.
+    qlog: Option<Box<Qlog>>,
     /// Log of law steps, if enabled.
     steps: Option<StepLog>,
     watch: Watch,
@@ -183,6 +186,25 @@ impl Simulation {
     pub fn finish_capture(&mut self) -> Result<Option<CaptureReport>, String> {
         let Some(capture) = self.parts[0].capture.take() else { return Ok(None) };
         capture.finish(self.now).map(Some).map_err(|e| format!("the capture could not be written: {e}"))
+    }
+
+    /// Starts logging flows as qlog. The files together end after about `limit_bytes`. The run then stays on one thread.
+    ///
+    /// # Errors
+    /// One sentence: a file cannot be written.
+    pub fn start_qlog(&mut self, files: &[QlogFile], limit_bytes: u64) -> Result<(), String> {
+        let qlog = Qlog::new(files, limit_bytes).map_err(|e| format!("cannot write the logs: {e}"))?;
+        self.parts[0].qlog = Some(Box::new(qlog));
+        Ok(())
+    }
+
+    /// Ends the logs and returns their totals, or `None` if there are none.
+    ///
+    /// # Errors
+    /// One sentence: a file could not be written.
+    pub fn finish_qlog(&mut self) -> Result<Option<QlogReport>, String> {
+        let Some(qlog) = self.parts[0].qlog.take() else { return Ok(None) };
+        qlog.finish().map(Some).map_err(|e| format!("the logs could not be written: {e}"))
     }
 
     /// Starts logging up to `limit` steps of one law or of all laws. The run then stays on one thread. Flows that
@@ -309,6 +331,7 @@ impl Part {
             packet_hops: 0,
             ledger: Ledger::default(),
             capture: None,
+            qlog: None,
             steps: None,
             watch: watch.clone(),
             network: Arc::clone(network),

@@ -37,6 +37,9 @@ impl Part {
         if let Some(frame) = &frame {
             sender.on_ack_frame(self.now, packet, frame);
         }
+        if let Some(qlog) = &mut self.qlog {
+            qlog.received(self.now, packet.to, packet, frame.as_ref(), sender);
+        }
         if let Owner::Traffic(t) = host.owner {
             if sender.is_done() {
                 self.finish_flow(packet.to, t);

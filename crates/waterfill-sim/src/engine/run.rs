@@ -227,6 +227,9 @@ impl Part {
         if host.due == self.now {
             host.due = Instant::NEVER;
             host.sender.on_timer(self.now);
+            if let Some(qlog) = &mut self.qlog {
+                qlog.timer(self.now, f, &host.sender);
+            }
             self.transmit_unasked(f);
         }
     }
@@ -444,6 +447,9 @@ impl Part {
         } else {
             sender.on_ack(self.now, packet, blocks.as_ref());
         }
+        if let Some(qlog) = &mut self.qlog {
+            qlog.received(self.now, packet.to, packet, blocks.as_ref(), sender);
+        }
         if let Owner::Traffic(t) = host.owner {
             if sender.is_done() {
                 self.finish_flow(packet.to, t);
@@ -471,6 +477,9 @@ impl Part {
             };
             self.ledger.sent += 1;
             let host = &self.senders[f as usize];
+            if let Some(qlog) = &mut self.qlog {
+                qlog.sent(self.now, f, packet, &host.sender);
+            }
             match host.entry {
                 HostAccess::Ideal => self.enqueue_new(self.first_link(packet), packet),
                 HostAccess::DelayLine(out) => self.enqueue_delay_line(out, *packet),

@@ -168,6 +168,27 @@ impl Recovery {
         self.mode
     }
 
+    /// Returns true if the method is `quic`, whose packets have numbers of their own.
+    pub(crate) const fn is_quic(&self) -> bool {
+        self.quic.is_some()
+    }
+
+    /// Returns true while all packets sent are in flight. Always false for `quic`.
+    pub(crate) const fn is_intact(&self) -> bool {
+        self.intact
+    }
+
+    /// Returns true if the last transmission of a data packet is lost, or for `quic` a packet that has not arrived.
+    pub(crate) fn is_lost(&self, number: u64) -> bool {
+        if let Some(quic) = &self.quic {
+            return number < quic.decided_to();
+        }
+        let sacked = |gaps: &Gaps| gaps.sacked.contains(number);
+        let waits =
+            number >= self.resend_next || self.gaps.as_ref().is_some_and(|gaps| gaps.lost_again.contains(&number));
+        (self.una..self.lost_edge).contains(&number) && waits && !self.gaps.as_deref().is_some_and(sacked)
+    }
+
     /// Returns the number of packets that are neither known to have arrived nor known to be lost.
     #[inline]
     pub(crate) fn in_flight(&self) -> u64 {

@@ -165,6 +165,11 @@ impl Quic {
         self.complete
     }
 
+    /// Returns the packet number below which every packet has arrived or is lost.
+    pub(crate) const fn decided_to(&self) -> u64 {
+        self.base
+    }
+
     /// Returns true if a packet may leave whatever the window.
     pub(crate) const fn may_exceed_window(&self) -> bool {
         self.unlimited > 0

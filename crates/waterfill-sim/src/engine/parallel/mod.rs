@@ -161,10 +161,11 @@ impl Simulation {
     /// to be fastest on the idle CPUs.
     ///
     /// The results do not depend on it. A network that cannot be divided runs on one thread, and so does a run that has
-    /// begun or records packets.
+    /// begun, records packets or logs.
     pub fn set_threads(&mut self, threads: Option<usize>) -> usize {
         let part = &self.parts[0];
-        if self.events() > 0 || part.capture.is_some() || part.steps.is_some() || self.parts.len() > 1 {
+        let records = part.capture.is_some() || part.qlog.is_some() || part.steps.is_some();
+        if self.events() > 0 || records || self.parts.len() > 1 {
             return self.threads();
         }
         let plan = match threads {
