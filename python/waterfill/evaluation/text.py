@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from waterfill.evaluation.verdict import Boundary, CriterionVerdict, LimitVerdict
+
+_NUMBER = re.compile(r"\d+\.\d+")
 
 
 def value(number: float | None) -> str:
@@ -20,7 +24,8 @@ def measured(limit: LimitVerdict) -> str:
     half = ""
     if limit.interval is not None and limit.interval[1] > limit.interval[0]:
         half = f" ± {(limit.interval[1] - limit.interval[0]) / 2:.2g}"
-    return f"{limit.id.replace('-', ' ')} {value(limit.value)}{half}{unit(limit)}"
+    suffix = "" if limit.value is None else unit(limit)
+    return f"{limit.id.replace('-', ' ')} {value(limit.value)}{half}{suffix}"
 
 
 def bound(limit: LimitVerdict) -> str:
@@ -53,8 +58,14 @@ def boundaries(one: CriterionVerdict) -> list[str]:
 
 def _boundary(one: Boundary) -> str:
     where = ", ".join(f"{key} {value}" for key, value in one.where.items())
-    text = f"{one.axis}: {one.below} up to {one.low}, {one.above} from {one.high}"
+    low, high = (_NUMBER.sub(_short, f"{end}", count=1) for end in (one.low, one.high))
+    text = f"{one.axis}: {one.below} up to {low}, {one.above} from {high}"
     return f"{text} ({where})" if where else text
+
+
+def _short(found: re.Match[str]) -> str:
+    """Return a fraction with four digits: a boundary is known to 10 %."""
+    return f"{float(found[0]):.4g}"
 
 
 def failing(one: CriterionVerdict, most: int = 4) -> str:

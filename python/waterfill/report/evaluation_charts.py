@@ -14,6 +14,8 @@ from waterfill.evaluation.verdict import CellVerdict, CriterionVerdict, LimitVer
 
 _MAX_PANELS = 9
 _COLOURS = (RED, GREEN)
+_TOP = 1.1
+"""Height of the cross of a value that was never reached, as a factor of the largest value."""
 
 Point = tuple[float, CellVerdict, LimitVerdict]
 
@@ -89,13 +91,18 @@ def _chart(key: str, names: tuple[str, str], law: str, points: Sequence[Point], 
     for colour, name in zip(_COLOURS, others, strict=False):
         theirs = _values(limit.others.get(name) for limit in limits)
         lines.append(Line(name, theirs, colour, "marked", x))
-    failed = [limit.verdict == "not met" for limit in limits]
-    if any(failed):
-        there = np.where(failed, values, np.nan)
-        lines.append(Line("limit not met", there, BLACK, "failed", x))
     every = [float(y) for line in lines for y in line.y if np.isfinite(y)]
+    failed = [limit.verdict == "not met" for limit in limits]
+    has_top = any(
+        fails and limit.value is None for fails, limit in zip(failed, limits, strict=True)
+    )
+    if any(failed):
+        crosses = np.where(np.isfinite(values), values, _TOP * max(every))
+        there = np.where(failed, crosses, np.nan)
+        lines.append(Line("limit not met", there, BLACK, "failed", x))
     quantity = limits[0].id.replace("-", " ")
     more = "means over the seeds, with the 95 % interval of the law" if has_interval else "one seed"
+    more += "; a cross at the top was never reached" if has_top else ""
     more += f"; {left} other combinations are in the table" if left > 0 else ""
     return Chart(
         key, f"{quantity}: {label}" if label else quantity, axis, quantity + _in(limits[0]),

@@ -13,7 +13,7 @@ import pytest
 from waterfill.errors import InputError
 from waterfill.evaluation import abstract, output
 from waterfill.evaluation.verdict import EvaluationDocument
-from waterfill.report import write
+from waterfill.report import evaluation_charts, write
 
 
 def document(folder: Path) -> EvaluationDocument:
@@ -106,3 +106,13 @@ def test_damaged_verdicts_are_refused_in_a_sentence(made_evaluation, tmp_path):
     (tmp_path / output.DOCUMENT).write_text(text.replace('"verdict": "mixed"', '"verdict": "good"'))
     with pytest.raises(InputError, match=r"criteria\[1\].verdict.*must be one of meets.*good"):
         write.write(tmp_path)
+
+
+def test_a_value_that_was_never_reached_has_a_cross_at_the_top(made_evaluation):
+    found = document(made_evaluation).criteria[1]
+    cell = next(cell for cell in found.cells if cell.name == "100 packets")
+    cell.limits[0]["value"] = cell.limits[0]["interval"] = None
+    (chart,) = evaluation_charts.charts(found, "cubic", "c")
+    every = [float(y) for line in chart.lines[:3] for y in line.y if y == y]
+    assert chart.lines[-1].y[-1] == pytest.approx(1.1 * max(every))
+    assert "never reached" in chart.note
