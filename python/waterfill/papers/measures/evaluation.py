@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from waterfill.analysis.series import (
+    EPSILON_S,
     between,
     capacity_bps,
     means,
@@ -80,6 +81,22 @@ def lost_between(result: Result, *, link: str, start_s: float, stop_s: float) ->
             return None
         total += float(np.nansum(inside))
     return total
+
+
+def restart_queue(result: Result, *, link: str, at_s: float, within_s: float) -> float | None:
+    """Return the peak queue of a link (bytes) in the `within_s` after it is used again.
+
+    It is used again in its first sample after `at_s` with a utilization above zero. None if it is
+    not.
+    """
+    time_s, used = samples(result, "links", link, "utilization")
+    queue_bytes = samples(result, "links", link, "queue_max_bytes")[1]
+    again = (time_s > at_s + EPSILON_S) & (used > 0)
+    if not again.any():
+        return None
+    start_s = float(time_s[again.argmax()]) - step_s(time_s)
+    _, inside = between(time_s, queue_bytes, start_s, start_s + within_s)
+    return float(inside.max())
 
 
 def group_loss(result: Result, *, group: str) -> float | None:

@@ -95,6 +95,7 @@ SINGLE = by_name(
     Measure(evaluation.queueing_delay, "s"),
     Measure(evaluation.packets_per_rtt, "count"),
     Measure(evaluation.lost_between, "count"),
+    Measure(evaluation.restart_queue, "bytes"),
     Measure(evaluation.group_loss, "ratio"),
     Measure(evaluation.resent_share, "ratio"),
     Measure(evaluation.smallest_share, "ratio"),

@@ -59,6 +59,13 @@ def test_lost_between_adds_the_queues_drops_and_the_wires():
     assert evaluation.lost_between(run, link="link", start_s=5.0, stop_s=6.0) is None
 
 
+def test_restart_queue_is_the_peak_from_the_first_use_on():
+    # Samples of 0.1 s. The link is idle in (0.2, 0.4] and used again from then on.
+    run = run_of(utilization=[1, 1, 0, 0, 1, 1, 1], queue_max_bytes=[99, 99, 0, 0, 3, 7, 50])
+    assert evaluation.restart_queue(run, link="link", at_s=0.2, within_s=0.2) == 7
+    assert evaluation.restart_queue(run, link="link", at_s=0.7, within_s=0.2) is None
+
+
 def test_group_loss_leaves_out_retransmissions_in_vain_and_resent_share_does_not():
     run = run_of(utilization=[0.0])
     flow = run.summary.flows[0]
