@@ -82,6 +82,10 @@ def evaluate(
     listing: Listing = False,
     quick: Quick = False,
     baseline: Baseline = None,
+    sensitivity: Annotated[
+        bool,
+        Option("--sensitivity", help="List the verdicts that change with a parameter ± 20 %."),
+    ] = False,
     expect: Expect = None,
     record: Record = None,
     sets: Sets = None,
@@ -126,6 +130,7 @@ def evaluate(
                     quick=quick,
                     set=sets or (),
                     baseline=baseline,
+                    sensitivity=sensitivity,
                     cached=not fresh,
                     planned=live.planned,
                     progress=live.show,
@@ -195,6 +200,8 @@ def _show(document: EvaluationDocument) -> None:
     show(*evaluate_tables.evaluation(document))
     if document.baseline is not None:
         show(*evaluate_tables.changes(document))
+    if document.sensitivity is not None:
+        show(*evaluate_tables.sensitivity(document.sensitivity))
 
 
 def _names(text: str) -> list[str]:

@@ -15,6 +15,7 @@ from waterfill.evaluation.verdict import (
     Change,
     CriterionVerdict,
     EvaluationDocument,
+    Sensitivity,
     counts,
 )
 
@@ -79,6 +80,17 @@ def changes(document: EvaluationDocument) -> list[Table | Text]:
         Column("verdict", _changed),
     )
     return [Text(f"changes from {document.baseline}:"), printed(columns, found, expand=True)]
+
+
+def sensitivity(found: Sequence[Sensitivity]) -> list[Table | Text]:
+    """Return the table of parameters ± 20 % and the verdicts that change, on the quick cells."""
+    if not found:
+        return [Text("sensitivity: the law has no numeric parameter")]
+    columns: Sequence[Column[Sensitivity]] = (
+        Column("parameter", lambda one: TableCell(text.parameter(one))),
+        Column("changes", lambda one: TableCell("; ".join(text.sensitive(one)))),
+    )
+    return [Text("sensitivity on the quick cells:"), printed(columns, found, expand=True)]
 
 
 def _changed(one: Change) -> TableCell:

@@ -12,6 +12,7 @@ from waterfill.analysis.seeds import MAX_SEEDS as MOST
 from waterfill.contract.summary import SCHEMA_VERSION
 from waterfill.errors import InputError, nearest, shown
 from waterfill.evaluation import changes, output, suites
+from waterfill.evaluation import sensitivity as parameters
 from waterfill.evaluation.boundary import Bracket, brackets, refine
 from waterfill.evaluation.engine import MAX_SEEDS, Planned, Progress, Sampling, run_cells
 from waterfill.evaluation.plan import ROUTERS, Cell, Plan, Subject
@@ -60,6 +61,7 @@ def evaluate(
     quick: bool = False,
     set: Iterable[str] = (),
     baseline: str | None = None,
+    sensitivity: bool = False,
     cached: bool = True,
     planned: Planned | None = None,
     progress: Progress | None = None,
@@ -71,7 +73,8 @@ def evaluate(
     says which routers run an explicit law: all, half or none. Each cell has `seeds` seeds; without
     them, the suite's number and then more, up to ten, until half of the 95 % interval is at most
     `precision` × the mean or the verdict is clear. `set` overrides keys of all scenarios. With
-    `baseline`, the name of another law, the document lists what differs from it. `planned` and
+    `baseline`, the name of another law, the document lists what differs from it. With `sensitivity`
+    it lists the verdicts on the quick cells that change with each parameter ± 20 %. `planned` and
     `progress` are those of `papers.jobs.run_jobs`. Raises InputError for wrong input before any
     run, and `engine.Interrupted` after Ctrl-C.
     """
@@ -84,6 +87,11 @@ def evaluate(
         _, before = _judged(with_law(plan, baseline), sampling, search=False)
         document["baseline"] = baseline
         document["changes"] = changes.between(before, found)
+    if sensitivity:
+        once = replace(sampling, seeds=1, precision=None)
+        document["sensitivity"] = parameters.of(
+            plan, lambda changed: _judged(changed, once, search=False)[1]
+        )
     return Evaluation(document, plan, cells)
 
 

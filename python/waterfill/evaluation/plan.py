@@ -37,7 +37,8 @@ class Subject:
     """The law under test, its rivals, and the options that change all cells.
 
     `recovery` is for flows of the law only. `routers` says which routers run an explicit law: all,
-    every second one (the first of each two is silent), or none.
+    every second one (the first of each two is silent), or none. `changed` overrides keys where the
+    law itself runs, but not in the runs of other laws.
     """
 
     law: str
@@ -47,6 +48,7 @@ class Subject:
     routers: str = "all"
     sets: tuple[str, ...] = ()
     quick: bool = False
+    changed: tuple[str, ...] = ()
 
     @property
     def reference(self) -> str:
@@ -199,7 +201,8 @@ class _Builder:
                 ):
                     link["routers"] = []
         path = self.criterion.scenario
-        scenario = chance.jittered(from_dict(document, str(path), self.sets))
+        sets = [*self.sets, *self.subject.changed] if is_subject else self.sets
+        scenario = chance.jittered(from_dict(document, str(path), sets))
         backends.prepare(scenario, "sim", used(self.subject.laws, scenario))
         return scenario
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import re
 
-from waterfill.evaluation.verdict import Boundary, CriterionVerdict, LimitVerdict
+from waterfill.evaluation.verdict import (
+    Boundary,
+    CriterionVerdict,
+    LimitVerdict,
+    Sensitivity,
+)
 
 _NUMBER = re.compile(r"\d+\.\d+")
 
@@ -73,3 +78,22 @@ def failing(one: CriterionVerdict, most: int = 4) -> str:
     names = [cell.name for cell in one.cells if cell.verdict == "fails" and not cell.added]
     left = len(names) - most
     return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
+
+
+def parameter(one: Sensitivity) -> str:
+    """Return a changed parameter, such as "beta 0.7 → 0.56"."""
+    unit = {"rate": " bit/s", "time": " s", "volume": " B", "packets": " packets"}.get(one.unit, "")
+    return f"{one.parameter} {one.default:.4g} → {one.value:.4g}{unit}"
+
+
+def sensitive(one: Sensitivity) -> list[str]:
+    """Return a line for each verdict that a parameter changes, or why there is none."""
+    if one.refused is not None:
+        return [f"not possible: {one.refused}"]
+    lines = [
+        f"{change.section} {change.title}: {change.before} → {change.after}"
+        if change.before != change.after
+        else f"{change.section} {change.title}: {change.after}, other in {', '.join(change.cells)}"
+        for change in one.changes
+    ]
+    return lines or ["none"]

@@ -161,10 +161,35 @@ class Change(Record):
     verdict_after: Met
 
 
+class VerdictChange(Record):
+    """A criterion with another verdict, or with the same verdict and other verdicts on `cells`."""
+
+    criterion: str
+    section: str
+    title: str
+    before: Verdict
+    after: Verdict
+    cells: list[str]
+
+
+class Sensitivity(Record):
+    """Verdicts on the quick cells that change with one parameter, in its SI unit.
+
+    `refused` says why the law cannot run with the value.
+    """
+
+    parameter: str
+    unit: str
+    default: float
+    value: float
+    refused: str | None
+    changes: list[VerdictChange]
+
+
 class EvaluationDocument(Record):
     """The document of `evaluate --json`, and of verdicts.json.
 
-    `changes` compares with the law `baseline`.
+    `changes` compares with the law `baseline`. `sensitivity` is there after `--sensitivity`.
     """
 
     schema_version: int
@@ -178,6 +203,7 @@ class EvaluationDocument(Record):
     criteria: list[CriterionVerdict]
     baseline: str | None = None
     changes: list[Change] | None = None
+    sensitivity: list[Sensitivity] | None = None
 
 
 def of_cell(limits: Sequence[LimitVerdict]) -> tuple[Verdict, str | None]:

@@ -17,6 +17,7 @@ from waterfill.evaluation.verdict import (
     CellVerdict,
     CriterionVerdict,
     EvaluationDocument,
+    Sensitivity,
     Use,
     Verdict,
     counts,
@@ -74,6 +75,10 @@ def content(folder: Path) -> Document:
         ),
         "limits": tables.of(model.Table("limits", "Limits", _SOURCES, _limits(judged))),
         "changes": _changes(document),
+        "sensitivity": None if document.sensitivity is None else tables.of(
+            model.Table("sensitivity", "Sensitivity", _SENSITIVITY, document.sensitivity,
+                        _SENSITIVITY_NOTE)
+        ),
         "sections": sections,
         "charts": [chart for section in sections for chart in section.charts],
     }  # fmt: skip
@@ -241,6 +246,16 @@ _SOURCES: Sequence[Column[tuple[str, str, str]]] = (
     Column("criterion", lambda row: row[0]),
     Column("limit", lambda row: row[1]),
     Column("source", lambda row: row[2]),
+)
+
+
+_SENSITIVITY: Sequence[Column[Sensitivity]] = (
+    Column("parameter", text.parameter),
+    Column("verdicts that change", lambda one: "; ".join(text.sensitive(one))),
+)
+_SENSITIVITY_NOTE = (
+    "Each numeric parameter of the law is changed by 20 %, on the cells of --quick with one seed. "
+    "A verdict that changes is close to its limit. Flows of the law that are rivals change too."
 )
 
 

@@ -187,7 +187,8 @@ def made_evaluation(tmp_path_factory) -> Path:
     """Verdicts on a suite of three criteria: met, mixed over a numeric axis, not evaluated."""
     folder = tmp_path_factory.mktemp("evaluation")
     suite = Path(__file__).parent.parent / "evaluate" / "small"
-    evaluate("cubic", suite=suite, against=["window", "sack"], seeds=2).write(folder)
+    rivals = ["window", "sack"]
+    evaluate("cubic", suite=suite, against=rivals, seeds=2, sensitivity=True).write(folder)
     return folder
 
 
