@@ -24,7 +24,19 @@ def test_the_newest_package_is_that_of_the_highest_numbers():
         "linux-image-6.12.118+deb12-amd64-unsigned",
     ]  # fmt: skip
     found = {name: debian.newest(names, one.pattern) for name, one in debian.SERIES.items()}
-    assert found == {"5.10": None, "6.1": names[1], "6.12": names[4]}
+    assert found == {"5.10": None, "6.1": names[1], "6.12": names[4], "newest": names[4]}
+    # The 64 of the architecture is no part of a version.
+    names = ["linux-image-7.3.4-amd64", "linux-image-7.3.4+deb13-amd64"]
+    assert debian.newest(names, debian.SERIES["newest"].pattern) == names[1]
+
+
+def test_a_split_kernel_is_fetched_with_all_its_parts():
+    names = [
+        "linux-image-7.3-amd64", "linux-base-7.3-amd64", "linux-binary-7.3-amd64",
+        "linux-modules-7.3-amd64", "linux-modules-7.3-cloud-amd64", "linux-image-7.2-amd64",
+    ]  # fmt: skip
+    assert debian.parts(names[0], names) == names[:4]
+    assert debian.parts(names[5], names) == names[5:]
 
 
 def test_the_archive_is_the_one_that_apt_uses():
@@ -37,16 +49,18 @@ def test_the_archive_is_the_one_that_apt_uses():
     assert " http://a.example/debian bullseye main\n" in text
     assert " http://a.example/debian-security bullseye-security main\n" in text
     assert text.count(f"[signed-by={debian.KEYRING}]") == 2
+    unstable = debian.sources("http://a.example/debian", "sid")
+    assert unstable == f"deb [signed-by={debian.KEYRING}] http://a.example/debian sid main\n"
 
 
 def test_of_a_kernel_only_its_image_and_the_used_modules_are_unpacked():
     listing = (
         "./boot/vmlinuz-6.12.1\n./boot/config-6.12.1\n./lib/modules/6.12.1/modules.builtin\n"
         "./lib/modules/6.12.1/kernel/net/sched/sch_tbf.ko.xz\n"
-        "./lib/modules/6.12.1/kernel/net/sched/sch_sfq.ko.xz\n"
+        "./lib/modules/6.12.1/kernel/net/sched/sch_sfq.ko.xz\n./usr/lib/modules/7.3/vmlinuz\n"
     )
     lines = listing.splitlines()
-    assert debian.wanted(listing, debian.MODULES) == [lines[0], lines[2], lines[3]]
+    assert debian.wanted(listing, debian.MODULES) == [lines[0], lines[2], lines[3], lines[5]]
 
 
 def test_the_libraries_of_a_program_are_read_from_ldd():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,19 +31,25 @@ class Missing(Exception):
 
 @dataclass(frozen=True)
 class Series:
-    """A kernel series, with its Debian release and the pattern of its package names."""
+    """A kernel series, with the Debian suites that have it and the pattern of its package names."""
 
     name: str
-    suite: str
+    suites: tuple[str, ...]
     pattern: str
 
 
 SERIES = {
     one.name: one
     for one in (
-        Series("5.10", "bullseye", r"linux-image-5\.10\.0-\d+-amd64"),
-        Series("6.1", "bookworm", r"linux-image-6\.1\.0-\d+-amd64"),
-        Series("6.12", "bookworm", r"linux-image-6\.12\.\d+\+deb12-amd64"),
+        Series("5.10", ("bullseye",), r"linux-image-5\.10\.0-\d+-amd64"),
+        Series("6.1", ("bookworm",), r"linux-image-6\.1\.0-\d+-amd64"),
+        Series("6.12", ("bookworm",), r"linux-image-6\.12\.\d+\+deb12-amd64"),
+        Series(
+            "newest",
+            ("trixie-backports", "sid", "experimental"),
+            # Three numbers, or busybox's depmod refuses the version.
+            r"linux-image-\d+\.\d+\.\d+(\+\w+)?-amd64",
+        ),
     )
 }
 
@@ -71,7 +78,7 @@ def cache_folder() -> Path:
 
 
 def _numbers(name: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", name)]
+    return [int(number) for number in re.findall(r"\d+", name.removesuffix("-amd64"))]
 
 
 def newest(names: Iterable[str], pattern: str) -> str | None:
@@ -108,13 +115,13 @@ def find_mirror() -> str:
 
 
 def sources(archive: str, suite: str) -> str:
-    """Return the APT source lines of a Debian release and its security updates."""
+    """Return the APT source lines of a Debian suite, and of a release's security updates."""
     signed = f"[signed-by={KEYRING}]"
+    line = f"deb {signed} {archive} {suite} main\n"
+    if suite in SERIES["newest"].suites:  # these have no security archive
+        return line
     security = f"{archive.removesuffix('/debian')}/debian-security"
-    return (
-        f"deb {signed} {archive} {suite} main\n"
-        f"deb {signed} {security} {suite}-security main\n"
-    )  # fmt: skip
+    return line + f"deb {signed} {security} {suite}-security main\n"
 
 
 class Apt:
@@ -163,23 +170,61 @@ class Apt:
 def wanted(listing: str, modules: Iterable[str]) -> list[str]:
     """Return the archive paths to unpack: the kernel image and the required modules."""
     names = "|".join(name.replace("_", "[-_]") for name in modules)
-    used = rf".*/({names})\.ko(\.xz)?|.*/modules\.(builtin|order)|\./boot/vmlinuz-.+"
+    used = rf".*/({names})\.ko(\.xz)?|.*/modules\.(builtin|order)|.*/vmlinuz(-.+)?"
     return [path for path in listing.splitlines() if re.fullmatch(used, path)]
 
 
-def unpack(package: Path, into: Path) -> Kernel:
+def parts(name: str, names: Iterable[str]) -> list[str]:
+    """Return the packages that make up a kernel, given its name and all names of a suite.
+
+    Newer kernels are split into up to four packages; older ones are a single package.
+    """
+    version = name.removeprefix("linux-image-")
+    others = {f"linux-{part}-{version}" for part in ("base", "binary", "modules")}
+    return [name, *sorted(others & set(names))]
+
+
+def unpack(packages: Iterable[Path], into: Path) -> Kernel:
     """Unpack a kernel's image and the required modules, as uncompressed files."""
     into.mkdir(parents=True, exist_ok=True)
-    data = subprocess.run(
-        ["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE, check=True
-    ).stdout
-    listing = subprocess.run(["tar", "-t"], input=data, stdout=subprocess.PIPE, check=True)
-    paths = wanted(listing.stdout.decode(), MODULES)
-    subprocess.run(["tar", "-x", "-C", into, *paths], input=data, check=True)
+    for package in packages:
+        data = subprocess.run(
+            ["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE, check=True
+        ).stdout
+        listing = subprocess.run(["tar", "-t"], input=data, stdout=subprocess.PIPE, check=True)
+        paths = wanted(listing.stdout.decode(), MODULES)
+        if paths:
+            place = "--transform=s,^\\./usr/lib/,./lib/,"
+            subprocess.run(["tar", "-x", "-C", into, place, *paths], input=data, check=True)
     for module in into.rglob("*.ko.xz"):
         subprocess.run(["xz", "-d", "-f", module], check=True)
+    for beside in into.glob("lib/modules/*/vmlinuz"):  # where split packages keep the image
+        (into / "boot").mkdir(exist_ok=True)
+        beside.rename(into / "boot" / f"vmlinuz-{beside.parent.name}")
     (image,) = (into / "boot").glob("vmlinuz-*")
     return Kernel(image.name.removeprefix("vmlinuz-"), into)
+
+
+def offered(series: Series, folder: Path) -> tuple[str, Apt]:
+    """Return the newest package of a series and the APT of its suite. Raises `Missing` if no suite
+    has one.
+    """
+    found: list[tuple[str, Apt]] = []
+    reasons: list[str] = []
+    for suite in series.suites:
+        apt = Apt(folder / "apt" / suite, suite)
+        try:
+            apt.update()
+            name = newest(apt.names("linux-image-"), series.pattern)
+        except Missing as why:
+            reasons.append(str(why))
+            continue
+        if name is not None:
+            found.append((name, apt))
+    if not found:
+        reason = "; ".join(reasons) or f"not in {', '.join(series.suites)}"
+        raise Missing(f"no kernel {series.name}: {reason}")
+    return max(found, key=lambda one: _numbers(one[0]))
 
 
 def kernel(series: Series, folder: Path | None = None) -> Kernel:
@@ -192,26 +237,22 @@ def kernel(series: Series, folder: Path | None = None) -> Kernel:
             raise Missing(f"needs {tool}, to unpack Debian's kernels")
     folder = folder or cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    apt = Apt(folder / "apt" / series.suite, series.suite)
-    cached = [path.name for path in folder.iterdir() if path.is_dir()]
+    cached = {path.parts[-3]: path for path in folder.glob("*/boot/vmlinuz-*")}
     try:
-        apt.update()
-        name = newest(apt.names("linux-image-"), series.pattern)
-    except Missing as why:
-        name = newest(cached, series.pattern)
-        if name is None:
-            raise Missing(f"no kernel {series.name}: {why}") from None
-    if name is None:
-        raise Missing(f"no kernel {series.name} in {series.suite}")
+        name, apt = offered(series, folder)
+    except Missing:
+        kept = newest(cached, series.pattern)
+        if kept is None:
+            raise
+        name, apt = kept, None
     root = folder / name
-    images = list((root / "boot").glob("vmlinuz-*"))
-    if images:
-        return Kernel(images[0].name.removeprefix("vmlinuz-"), root)
-    apt.download(name, folder)
-    (package,) = folder.glob(f"{name}_*.deb")
+    if name in cached or apt is None:
+        return Kernel(cached[name].name.removeprefix("vmlinuz-"), root)
     unfinished = folder / f"{name}.part"
     shutil.rmtree(unfinished, ignore_errors=True)
-    found = unpack(package, unfinished)
-    package.unlink()
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        for part in parts(name, apt.names("linux-")):
+            apt.download(part, Path(place))
+        found = unpack(sorted(Path(place).glob("*.deb")), unfinished)
     unfinished.rename(root)
     return Kernel(found.version, root)
