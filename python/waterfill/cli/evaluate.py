@@ -50,6 +50,9 @@ Listing = Annotated[
     bool, Option("--list", help="List the suite's criteria and limits without running.")
 ]
 Quick = Annotated[bool, Option("--quick", help="Run fewer and shorter cells, with one seed.")]
+Only = Annotated[
+    str | None, Option(metavar="A,B,C", help="Only these criteria, by file name or section.")
+]
 Baseline = Annotated[
     str | None,
     Option(
@@ -81,6 +84,7 @@ def evaluate(
     precision: Precision = "5%",
     listing: Listing = False,
     quick: Quick = False,
+    only: Only = None,
     baseline: Baseline = None,
     sensitivity: Annotated[
         bool,
@@ -108,6 +112,9 @@ def evaluate(
     if listing:
         _list(suite, json=json)
         return
+    if only is not None and (expect is not None or record is not None):
+        option = "expect" if expect is not None else "record"
+        raise InputError("command line", option, "not possible with --only", "remove one of them")
     own = laws_of(file)
     wanted = None
     if expect is not None:
@@ -128,6 +135,7 @@ def evaluate(
                     seeds=_seeds(seeds),
                     precision=_precision(precision),
                     quick=quick,
+                    only=() if only is None else _names(only),
                     set=sets or (),
                     baseline=baseline,
                     sensitivity=sensitivity,

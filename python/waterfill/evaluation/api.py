@@ -59,6 +59,7 @@ def evaluate(
     seeds: int | None = None,
     precision: float = PRECISION,
     quick: bool = False,
+    only: Sequence[str] = (),
     set: Iterable[str] = (),
     baseline: str | None = None,
     sensitivity: bool = False,
@@ -72,13 +73,15 @@ def evaluate(
     `laws` are laws in Python by name. `recovery` is the loss recovery of the law's flows, `routers`
     says which routers run an explicit law: all, half or none. Each cell has `seeds` seeds; without
     them, the suite's number and then more, up to ten, until half of the 95 % interval is at most
-    `precision` × the mean or the verdict is clear. `set` overrides keys of all scenarios. With
-    `baseline`, the name of another law, the document lists what differs from it. With `sensitivity`
-    it lists the verdicts on the quick cells that change with each parameter ± 20 %. `planned` and
+    `precision` × the mean or the verdict is clear. `only` names criteria by their ids or sections.
+    `set` overrides keys of all scenarios. With `baseline`, the name of another law, the document
+    lists what differs from it. With `sensitivity` it lists the verdicts on the quick cells that
+    change with each parameter ± 20 %. `planned` and
     `progress` are those of `papers.jobs.run_jobs`. Raises InputError for wrong input before any
     run, and `engine.Interrupted` after Ctrl-C.
     """
     plan = _plan(law, suite, against, laws, recovery, routers, quick, set, baseline)
+    plan = replace(plan, only=tuple(only))
     sampling = _sampling(plan, seeds, precision, cached)
     sampling = replace(sampling, planned=planned, progress=progress)
     cells, found = _judged(plan, sampling)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from waterfill.errors import InputError
+from waterfill.errors import InputError, nearest, shown
 from waterfill.evaluation.schema import Value
 from waterfill.evaluation.suites import Criterion, Suite
 from waterfill.network import chance, protocols
@@ -93,11 +93,26 @@ class Plan:
 
     suite: Suite
     subject: Subject
+    only: tuple[str, ...] = ()
 
     def criteria(self) -> list[Criterion]:
-        """Return the criteria to evaluate, in the order of their sections."""
-        quick = self.subject.quick
-        return [c for c in self.suite.criteria if not (quick and c.content.quick.skip)]
+        """Return the criteria to evaluate, in the order of their sections: all, or those that
+        `only` names by id or section.
+
+        Raises InputError for a name that is neither.
+        """
+        every = self.suite.criteria
+        known = {one.id for one in every} | {one.content.section for one in every}
+        for name in self.only:
+            if name not in known:
+                problem = f"unknown criterion {shown(name)}{nearest(name, known)}"
+                raise InputError("command line", "only", problem)
+        return [
+            one
+            for one in every
+            if not (self.subject.quick and one.content.quick.skip)
+            and (not self.only or not {one.id, one.content.section}.isdisjoint(self.only))
+        ]
 
     def cells(self, criterion: Criterion) -> list[Cell]:
         """Return the cells of a criterion, in the order of its grid; the rival varies slowest."""

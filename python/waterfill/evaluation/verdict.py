@@ -34,7 +34,9 @@ MET: Mapping[ClaimVerdict, Met] = {
 }
 """The verdict on a limit by that on its claim."""
 
+# Part of the reference's share below which a law does not use the path, where that one does.
 _USE = 0.5
+_USED = 0.01
 
 
 class Use(Record):
@@ -272,9 +274,9 @@ def _half(values: Sequence[float]) -> float:
 def unused(cell: CellVerdict, reference: str) -> str | None:
     """Return a warning if a cell's law uses less than half as much of the path as the reference."""
     mine, other = cell.use, cell.reference
-    if mine is None or other is None or mine.share is None or not other.share:
+    if mine is None or other is None or mine.share is None or other.share is None:
         return None
-    if mine.share >= _USE * other.share:
+    if other.share < _USED or mine.share >= _USE * other.share:
         return None
     text = f"gets {mine.share:.0%} of its share ({reference}: {other.share:.0%})"
     if mine.limited_by is not None:

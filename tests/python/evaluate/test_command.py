@@ -134,6 +134,8 @@ def test_list_has_the_source_of_each_limit(evaluate):
         (("cubic", "--seeds", "many"), 'seeds: must be auto or a number, got "many"'),
         (("cubic", "--precision", "x"), 'precision: must be a share such as 5%, got "x"'),
         (("cubic", "--expect", "e.toml"), "e.toml: cannot read the file"),
+        (("cubic", "--only", "quue"), 'unknown criterion "quue", did you mean "queue"?'),
+        (("cubic", "--only", "queue", "--record", "e"), "record: not possible with --only"),
     ],
 )
 def test_wrong_input_is_one_line(evaluate, arguments, message):

@@ -9,6 +9,7 @@ import pytest
 from waterfill.errors import InputError
 from waterfill.evaluation import api, suites
 from waterfill.evaluation.api import evaluate
+from waterfill.evaluation.plan import Plan, Subject
 from waterfill.papers.measures.links import queue_max
 from waterfill.runs.backends import run
 from waterfill.runs.result import to_json
@@ -72,6 +73,63 @@ def test_quick_runs_the_cells_of_its_grid_with_its_overrides(suite):
     assert cell.values == {"link.l.buffer": "5 packets"}
     assert cell.scenarios["law"].duration == 2.0
     assert by_id(plan.document)["queue"].cells[0].seeds == [1]
+
+
+def plan(suite, **options):
+    subject = Subject("cubic", ("sack",), **options)
+    loaded = suites.load(suite)
+    return Plan(loaded, subject), {one.id: one for one in loaded.criteria}
+
+
+def test_flows_of_all_runs_have_jitter(suite):
+    planned, criteria = plan(suite)
+    (cell,) = planned.cells(criteria["harm"])
+    flows = [flow for scenario in cell.scenarios.values() for flow in scenario.flow]
+    assert len(flows) == 6
+    assert all(flow.rtt_jitter and flow.start_jitter for flow in flows)
+
+
+def test_recovery_is_that_of_the_law_alone(suite):
+    planned, criteria = plan(suite, recovery="quic")
+    (cell,) = planned.cells(criteria["harm"])
+    found = {role: [flow.recovery for flow in one.flow] for role, one in cell.scenarios.items()}
+    assert found == {"law": ["quic", None], "reference": [None, None], "rival": [None, None]}
+
+
+def test_equal_runs_run_once_and_further_seeds_add_runs_of_new_seeds(suite):
+    rounds = []
+    evaluate(
+        "cubic", suite=suite, cached=False, quick=True, only=["queue", "harm"], seeds=2,
+        planned=lambda runs, kept: rounds.append((len(runs), kept)),
+    )  # fmt: skip
+    # Each seed: the queue; next to cubic; next to window, and window next to window.
+    assert rounds == [(8, 0)]
+    rounds.clear()
+    file = suite / "scenarios" / "alone.toml"
+    file.write_text(file.read_text().replace("[[flow]]", "loss = 0.02\n[[flow]]"))
+    text = (suite / "queue.toml").read_text().replace("limit = 20", "limit = 15")
+    (suite / "queue.toml").write_text(text.replace('"5 packets", "100', '"100'))
+    evaluate(
+        "cubic", suite=suite, cached=False, only=["queue"], precision=0.001,
+        planned=lambda runs, kept: rounds.append((len(runs), kept)),
+    )  # fmt: skip
+    assert rounds[:2] == [(2, 0), (1, 0)]
+
+
+def test_a_limit_with_where_applies_to_these_cells(suite):
+    file = suite / "queue.toml"
+    more = file.read_text().partition("[[limit]]")[2].replace("largest-queue", "other")
+    where = 'where = { "link.l.buffer" = ["100 packets"] }'
+    file.write_text(f"{file.read_text()}\n[[limit]]{more}\n{where}\n")
+    planned, criteria = plan(suite)
+    limits = [[claim.id for claim in one.claims] for one in planned.cells(criteria["queue"])]
+    assert limits == [["largest-queue"], ["largest-queue", "other"]]
+
+
+@pytest.mark.parametrize("names", [["2.10"], ["queue"]])
+def test_only_selects_criteria_by_id_or_section(suite, names):
+    document = evaluate("cubic", suite=suite, quick=True, only=names).document
+    assert [one.id for one in document.criteria] == ["queue"]
 
 
 def test_a_law_that_cannot_run_a_cell_is_not_evaluated(suite):
