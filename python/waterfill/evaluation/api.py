@@ -76,9 +76,8 @@ def evaluate(
     `precision` × the mean or the verdict is clear. `only` names criteria by their ids or sections.
     `set` overrides keys of all scenarios. With `baseline`, the name of another law, the document
     lists what differs from it. With `sensitivity` it lists the verdicts on the quick cells that
-    change with each parameter ± 20 %. `planned` and
-    `progress` are those of `papers.jobs.run_jobs`. Raises InputError for wrong input before any
-    run, and `engine.Interrupted` after Ctrl-C.
+    change with each parameter ± 20 %. `planned` and `progress` are those of `papers.jobs.run_jobs`.
+    Raises InputError for wrong input before any run, and `engine.Interrupted` after Ctrl-C.
     """
     plan = _plan(law, suite, against, laws, recovery, routers, quick, set, baseline)
     plan = replace(plan, only=tuple(only))
