@@ -193,6 +193,8 @@ def treatment(snippet: Snippet) -> tuple[str, str]:
             return NONE, "a fragment of `params!`; waterfill-laws has such lines"
         case "ini":
             return PARSE, "a systemd unit"
+        case "yaml":
+            return NONE, "a workflow, which only a CI service runs"
         case "shell":
             first = snippet.text.split()[0]
             for why, programs in OTHERS.items():
