@@ -90,6 +90,9 @@ def evaluate(
         bool,
         Option("--sensitivity", help="List the verdicts that change with a parameter ± 20 %."),
     ] = False,
+    calibrate: Annotated[
+        bool, Option("--calibrate", help="Compare short runs of this version with formulas.")
+    ] = False,
     expect: Expect = None,
     record: Record = None,
     sets: Sets = None,
@@ -139,6 +142,7 @@ def evaluate(
                     set=sets or (),
                     baseline=baseline,
                     sensitivity=sensitivity,
+                    calibrate=calibrate,
                     cached=not fresh,
                     planned=live.planned,
                     progress=live.show,
@@ -210,6 +214,8 @@ def _show(document: EvaluationDocument) -> None:
         show(*evaluate_tables.changes(document))
     if document.sensitivity is not None:
         show(*evaluate_tables.sensitivity(document.sensitivity))
+    if document.calibration is not None:
+        show(*evaluate_tables.calibration(document.calibration))
 
 
 def _names(text: str) -> list[str]:

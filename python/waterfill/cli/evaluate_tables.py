@@ -12,6 +12,7 @@ from waterfill.cli.tables import printed
 from waterfill.evaluation import text
 from waterfill.evaluation.suites import LimitEntry, Suite
 from waterfill.evaluation.verdict import (
+    Calibration,
     Change,
     CriterionVerdict,
     EvaluationDocument,
@@ -91,6 +92,19 @@ def sensitivity(found: Sequence[Sensitivity]) -> list[Table | Text]:
         Column("changes", lambda one: TableCell("; ".join(text.sensitive(one)))),
     )
     return [Text("sensitivity on the quick cells:"), printed(columns, found, expand=True)]
+
+
+def calibration(found: Sequence[Calibration]) -> list[Table | Text]:
+    """Return the table of comparisons with formulas."""
+    columns: Sequence[Column[Calibration]] = (
+        Column("calibration", lambda one: TableCell(one.name)),
+        Column("formula", lambda one: TableCell(one.formula)),
+        Column("expected", lambda one: one.expected, form=".4g"),
+        Column("measured", lambda one: one.measured, form=".4g"),
+        Column("unit", lambda one: TableCell(one.unit)),
+        Column("agrees", lambda one: TableCell(text.agreement(one))),
+    )
+    return [printed(columns, found, expand=True)]
 
 
 def _changed(one: Change) -> TableCell:

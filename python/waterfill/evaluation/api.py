@@ -11,7 +11,7 @@ from waterfill.analysis import compare
 from waterfill.analysis.seeds import MAX_SEEDS as MOST
 from waterfill.contract.summary import SCHEMA_VERSION
 from waterfill.errors import InputError, nearest, shown
-from waterfill.evaluation import changes, output, suites
+from waterfill.evaluation import calibration, changes, output, suites
 from waterfill.evaluation import sensitivity as parameters
 from waterfill.evaluation.boundary import Bracket, brackets, refine
 from waterfill.evaluation.engine import MAX_SEEDS, Planned, Progress, Sampling, run_cells
@@ -63,6 +63,7 @@ def evaluate(
     set: Iterable[str] = (),
     baseline: str | None = None,
     sensitivity: bool = False,
+    calibrate: bool = False,
     cached: bool = True,
     planned: Planned | None = None,
     progress: Progress | None = None,
@@ -76,8 +77,9 @@ def evaluate(
     `precision` × the mean or the verdict is clear. `only` names criteria by their ids or sections.
     `set` overrides keys of all scenarios. With `baseline`, the name of another law, the document
     lists what differs from it. With `sensitivity` it lists the verdicts on the quick cells that
-    change with each parameter ± 20 %. `planned` and `progress` are those of `papers.jobs.run_jobs`.
-    Raises InputError for wrong input before any run, and `engine.Interrupted` after Ctrl-C.
+    change with each parameter ± 20 %, and with `calibrate` it compares short runs of this version
+    with formulas. `planned` and `progress` are those of `papers.jobs.run_jobs`. Raises InputError
+    for wrong input before any run, and `engine.Interrupted` after Ctrl-C.
     """
     plan = _plan(law, suite, against, laws, recovery, routers, quick, set, baseline)
     plan = replace(plan, only=tuple(only))
@@ -94,6 +96,8 @@ def evaluate(
         document["sensitivity"] = parameters.of(
             plan, lambda changed: _judged(changed, once, search=False)[1]
         )
+    if calibrate:
+        document["calibration"] = calibration.calibrate()
     return Evaluation(document, plan, cells)
 
 

@@ -6,6 +6,7 @@ import re
 
 from waterfill.evaluation.verdict import (
     Boundary,
+    Calibration,
     CriterionVerdict,
     LimitVerdict,
     Sensitivity,
@@ -97,3 +98,11 @@ def sensitive(one: Sensitivity) -> list[str]:
         for change in one.changes
     ]
     return lines or ["none"]
+
+
+def agreement(one: Calibration) -> str:
+    """Return whether a calibration agrees with its formula, with the difference allowed."""
+    word = "yes" if one.met else "NO"
+    return f"{word}, {one.measured / one.expected - 1:+.1%} of ± {one.tolerance:.0%}".replace(
+        "%", " %"
+    )

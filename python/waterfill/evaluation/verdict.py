@@ -188,10 +188,24 @@ class Sensitivity(Record):
     changes: list[VerdictChange]
 
 
+class Calibration(Record):
+    """One comparison of a run with a formula. `tolerance` is a share of `expected`."""
+
+    name: str
+    formula: str
+    source: str
+    unit: str
+    expected: float
+    measured: float
+    tolerance: float
+    met: bool
+
+
 class EvaluationDocument(Record):
     """The document of `evaluate --json`, and of verdicts.json.
 
-    `changes` compares with the law `baseline`. `sensitivity` is there after `--sensitivity`.
+    `changes` compares with the law `baseline`. `sensitivity` and
+    `calibration` are there after the options of these names.
     """
 
     schema_version: int
@@ -206,6 +220,7 @@ class EvaluationDocument(Record):
     baseline: str | None = None
     changes: list[Change] | None = None
     sensitivity: list[Sensitivity] | None = None
+    calibration: list[Calibration] | None = None
 
 
 def of_cell(limits: Sequence[LimitVerdict]) -> tuple[Verdict, str | None]:

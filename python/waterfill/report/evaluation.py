@@ -14,6 +14,7 @@ from waterfill.analysis.tables import NONE, Column, TableCell
 from waterfill.evaluation import abstract, text
 from waterfill.evaluation.output import DOCUMENT
 from waterfill.evaluation.verdict import (
+    Calibration,
     CellVerdict,
     CriterionVerdict,
     EvaluationDocument,
@@ -75,6 +76,10 @@ def content(folder: Path) -> Document:
         ),
         "limits": tables.of(model.Table("limits", "Limits", _SOURCES, _limits(judged))),
         "changes": _changes(document),
+        "calibration": None if document.calibration is None else tables.of(
+            model.Table("calibration", "Calibration", _CALIBRATION, document.calibration,
+                        _CALIBRATION_NOTE)
+        ),
         "sensitivity": None if document.sensitivity is None else tables.of(
             model.Table("sensitivity", "Sensitivity", _SENSITIVITY, document.sensitivity,
                         _SENSITIVITY_NOTE)
@@ -249,6 +254,21 @@ _SOURCES: Sequence[Column[tuple[str, str, str]]] = (
 )
 
 
+_CALIBRATION: Sequence[Column[Calibration]] = (
+    Column("run", lambda one: one.name),
+    Column("formula", lambda one: one.formula),
+    Column("source", lambda one: one.source),
+    Column("expected", lambda one: one.expected, form=".4g"),
+    Column("measured", lambda one: one.measured, form=".4g"),
+    Column("unit", lambda one: one.unit),
+    Column("agrees", lambda one: TableCell(
+        f"{'✓' if one.met else '✗'} {text.agreement(one)}",
+        kind=_KINDS["meets" if one.met else "fails"],
+    )),
+)  # fmt: skip
+_CALIBRATION_NOTE = (
+    "Short runs of this very version, made with this evaluation, compared with closed formulas."
+)
 _SENSITIVITY: Sequence[Column[Sensitivity]] = (
     Column("parameter", text.parameter),
     Column("verdicts that change", lambda one: "; ".join(text.sensitive(one))),

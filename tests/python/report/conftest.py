@@ -188,7 +188,9 @@ def made_evaluation(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("evaluation")
     suite = Path(__file__).parent.parent / "evaluate" / "small"
     rivals = ["window", "sack"]
-    evaluate("cubic", suite=suite, against=rivals, seeds=2, sensitivity=True).write(folder)
+    evaluate("cubic", suite=suite, against=rivals, seeds=2, sensitivity=True, calibrate=True).write(
+        folder
+    )
     return folder
 
 

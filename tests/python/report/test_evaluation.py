@@ -41,6 +41,7 @@ def test_verdicts_have_numbers_limits_rivals_and_sources(page, made_evaluation):
     assert harm[0] == "2.9 Harm"
     assert [row[0] for row in rows(page, "left-out")] == ["2.11 Real time"]
     assert ["beta 0.7 → 0.56", "none"] in rows(page, "sensitivity")
+    assert [row[-1][:5] for row in rows(page, "calibration")] == ["✓ yes"] * 6
     window, pacing = (float(rows(page, "limiting")[1][place]) for place in (3, 4))
     assert window > 90
     assert pacing == 0
