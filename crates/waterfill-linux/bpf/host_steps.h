@@ -37,48 +37,54 @@ static __always_inline struct host_step *begin_host_step(__u32 call, const struc
 static __always_inline void step_ack(const struct law_params *params, struct law_source *source,
 				     const struct law_tcp *tcp, int has_echo, const __u8 *echo)
 {
-	struct host_step *step;
+	struct host_step *step = log_steps ? begin_host_step(STEP_ACK, params) : 0;
 
-	if (!log_steps) {
-		law_ack(params, source, tcp, has_echo, echo);
-		return;
+	if (step) {
+		step->tcp = *tcp;
+		step->has_echo = has_echo;
+		__builtin_memcpy(step->value, echo, LAW_ECHO_BYTES);
+		step->before.source = *source;
 	}
-	step = begin_host_step(STEP_ACK, params);
-	if (!step) {
-		law_ack(params, source, tcp, has_echo, echo);
-		return;
-	}
-	step->tcp = *tcp;
-	step->has_echo = has_echo;
-	__builtin_memcpy(step->value, echo, LAW_ECHO_BYTES);
-	step->before.source = *source;
 	law_ack(params, source, tcp, has_echo, echo);
-	step->after.source = *source;
-	bpf_ringbuf_submit(step, 0);
+	if (step) {
+		step->after.source = *source;
+		bpf_ringbuf_submit(step, 0);
+	}
 }
 
-static __always_inline void step_receive(const struct law_params *params, struct law_receiver *receiver, __u64 now_us,
-					 __u32 rtt_us, const __u8 *value, __u32 segments)
-{
-	struct host_step *step;
+/* When data arrived, the base RTT (0: not known), and the number of segments. */
+struct received_data {
+	__u64 now_us;
+	__u32 rtt_us, segments;
+};
 
-	if (!log_steps) {
-		law_receive(params, receiver, now_us, rtt_us, value, segments);
-		return;
+/* Calls law_receive(), which is inlined here, its only call: a BPF function has at most five arguments, and Linux 7.3
+ * counts those in its type information, used or not.
+ */
+static __noinline int receive(const struct law_params *params, struct law_receiver *receiver,
+			      const struct received_data *data, const __u8 *value)
+{
+	law_receive(params, receiver, data->now_us, data->rtt_us, value, data->segments);
+	return 0;
+}
+
+static __always_inline void step_receive(const struct law_params *params, struct law_receiver *receiver,
+					 const struct received_data *data, const __u8 *value)
+{
+	struct host_step *step = log_steps ? begin_host_step(STEP_RECEIVE, params) : 0;
+
+	if (step) {
+		step->now_us = data->now_us;
+		step->rtt_us = data->rtt_us;
+		step->segments = data->segments;
+		__builtin_memcpy(step->value, value, LAW_FORWARD_BYTES);
+		step->before.receiver = *receiver;
 	}
-	step = begin_host_step(STEP_RECEIVE, params);
-	if (!step) {
-		law_receive(params, receiver, now_us, rtt_us, value, segments);
-		return;
+	receive(params, receiver, data, value);
+	if (step) {
+		step->after.receiver = *receiver;
+		bpf_ringbuf_submit(step, 0);
 	}
-	step->now_us = now_us;
-	step->rtt_us = rtt_us;
-	step->segments = segments;
-	__builtin_memcpy(step->value, value, LAW_FORWARD_BYTES);
-	step->before.receiver = *receiver;
-	law_receive(params, receiver, now_us, rtt_us, value, segments);
-	step->after.receiver = *receiver;
-	bpf_ringbuf_submit(step, 0);
 }
 
 #endif

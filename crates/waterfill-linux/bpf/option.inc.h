@@ -286,6 +286,7 @@ static __always_inline __u32 host_handshake_option(struct bpf_sock_ops *ops, con
 	struct host_connection *c;
 
 	if (ops->skb_tcp_flags & TCP_FLAG_ACK) {
+		struct received_data data = { .segments = 1 };
 		struct law_receiver receiver = {};
 
 		option->type = 0;
@@ -299,7 +300,7 @@ static __always_inline __u32 host_handshake_option(struct bpf_sock_ops *ops, con
 		}
 		/* A wide value is not answered here: what the client learns is that its peer understands. */
 		option->type = OPTION_BOTH_BYTES <= OPTION_SYN_BYTES ? WATERFILL_BOTH : WATERFILL_FORWARD;
-		law_receive(host_law_params(p), &receiver, 0, 0, option->forward, 1);
+		receive(host_law_params(p), &receiver, &data, option->forward);
 		law_echo(&receiver, option->echo);
 		law_request(host_law_params(p), option->forward);
 		return option->type;
@@ -408,6 +409,7 @@ static __always_inline void host_receive_option(const struct host_params *p, con
 						struct host_connection *c, const struct host_option *option,
 						__u32 segments)
 {
+	struct received_data data = { .now_us = tp->tcp_mstamp, .segments = segments };
 	__u32 rtt = host_base_rtt(tp, c);
 
 	if (option->type & WATERFILL_FORWARD) {
@@ -415,7 +417,8 @@ static __always_inline void host_receive_option(const struct host_params *p, con
 		if (!rtt)
 			rtt = tp->rcv_rtt_est.rtt_us >> 3;
 		c->requested_us = tp->tcp_mstamp;
-		step_receive(host_law_params(p), &c->receiver, tp->tcp_mstamp, rtt, option->forward, segments);
+		data.rtt_us = rtt;
+		step_receive(host_law_params(p), &c->receiver, &data, option->forward);
 	}
 	if (option->type & WATERFILL_ECHO) {
 		__builtin_memcpy(c->echo, option->echo, LAW_ECHO_BYTES);

@@ -143,10 +143,13 @@ static __noinline __u32 walk(struct __sk_buff *skb, struct segment *segment, __u
 	bytes = (bytes - 5) * 4;
 	if (position.end && position.at + TCP_BYTES + bytes > position.end)
 		return WATERFILL_COUNT_MALFORMED;
+	/* The verifier needs both bounds. Linux 7.x keeps the lower one only if the upper one comes first. */
+	barrier_var(bytes);
+	if (bytes > TCP_OPTIONS)
+		return WATERFILL_COUNT_MALFORMED;
 	if (bytes < MIN_OPTION_BYTES)
 		return WATERFILL_COUNT_NO_OPTION;
-	barrier_var(bytes); /* the verifier needs the bound below */
-	if (bytes > TCP_OPTIONS || bpf_skb_load_bytes(skb, position.at + TCP_BYTES, options.bytes, bytes))
+	if (bpf_skb_load_bytes(skb, position.at + TCP_BYTES, options.bytes, bytes))
 		return WATERFILL_COUNT_MALFORMED;
 	options.length = bytes;
 	parse_options(&options);
