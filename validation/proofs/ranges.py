@@ -267,6 +267,7 @@ MAXNET = ProofLaw(
             "pacing_boost": (1024, 8192),
             "boost_rate": (0, 10**15),
             "restart_window": (0, 1 << 31),
+            "silent_window": (0, 1024),
             "called_us": TIME,
             "boost_since_us": TIME,
         },

@@ -15,6 +15,7 @@
  *   pacing boost      host_update_boost()     makes up for late timers
  *   restart           host_time_out()         after a time-out one packet, doubled per RTT up to the law's window
  *   slow start        host_control()          until a router answers
+ *   silent recovery   host_silent_round()     SACK blocks can leave no space for an echo, and the last one grows old
  *   fewer calls       host_is_due()           each costs time, and a law that follows an RTT needs few of them
  *
  * A law that is not paced (LAW_PACED 0) gets its window in whole packets and nothing else: its own time-out and start
@@ -57,6 +58,8 @@
 /* Packets and time for one measurement of the rate: a burst more or less, of 43 packets of 1500 bytes, is 4 %. */
 #define HOST_BOOST_PACKETS 1024
 #define HOST_BOOST_INTERVAL_US 1000
+/* Packets per RTT in a recovery without echoes: more RTTs than one may have. */
+#define HOST_SILENT_WINDOW_MAX 1024
 
 /* The sending side of one connection beyond the law's state; initialise with zeros and host_init(). */
 struct host_pace {
@@ -66,7 +69,7 @@ struct host_pace {
 	__u32 boost_delivered; /* and the packets delivered since the connection began */
 	__u32 pacing_boost;    /* 2^-10: pacing rate over the law's rate, which makes up for late timers */
 	__u32 restart_window;  /* packets: upper limit of the window while restarting; 0: not restarting */
-	__u32 reserved;
+	__u32 silent_window;   /* packets: at least this many per RTT in a recovery without echoes */
 };
 
 /* Limits of TCP. */
@@ -79,6 +82,7 @@ struct host_send {
 FIXED_INLINE void host_init(struct host_pace *h)
 {
 	h->restart_window = 0;
+	h->silent_window = 0;
 	h->pacing_boost = HOST_BOOST_ONE;
 }
 
@@ -86,6 +90,18 @@ FIXED_INLINE void host_init(struct host_pace *h)
 FIXED_INLINE void host_time_out(struct host_pace *h)
 {
 	h->restart_window = 1;
+	h->silent_window = 0;
+}
+
+/* Ends an RTT of recovery without an echo. The last one may be from the height of an overload, and at its rate the repair
+ * of many losses takes longer than the overload. So the source sends at least as Reno would from one packet on.
+ */
+FIXED_INLINE void host_silent_round(struct host_pace *h, int lossy)
+{
+	if (lossy)
+		h->silent_window /= 2;
+	else if (h->silent_window < HOST_SILENT_WINDOW_MAX)
+		h->silent_window++;
 }
 
 /* Returns whether to call the law with this acknowledgement, or to keep it for the next call. Before the first field of a
@@ -210,6 +226,14 @@ FIXED_INLINE void host_set_send(struct host_pace *h, const struct law_limit *law
 			h->restart_window = 0;
 		else
 			window = h->restart_window;
+	}
+	if (window < h->silent_window)
+		window = h->silent_window;
+	if (LAW_PACED && h->silent_window) {
+		__u32 rtt = tcp->srtt_us >= 8 ? tcp->srtt_us / 8 : 1;
+		__u64 least = (__u64)h->silent_window * payload * 1000000 / rtt; /* 11 + 16 + 20 bits */
+
+		rate = rate > least ? rate : least;
 	}
 	send->rate = rate;
 	send->window = (__u32)window;

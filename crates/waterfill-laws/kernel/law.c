@@ -64,7 +64,7 @@ const struct waterfill_field *waterfill_host_pace_fields(void)
 		FIELD(host_pace, boost_delivered),
 		FIELD(host_pace, pacing_boost),
 		FIELD(host_pace, restart_window),
-		FIELD(host_pace, reserved),
+		FIELD(host_pace, silent_window),
 		END_OF_FIELDS,
 	};
 
@@ -117,6 +117,11 @@ __u32 waterfill_host_is_due(struct host_pace *pace, const struct law_tcp *tcp, _
 void waterfill_host_time_out(struct host_pace *pace)
 {
 	host_time_out(pace);
+}
+
+void waterfill_host_silent_round(struct host_pace *pace, int lossy)
+{
+	host_silent_round(pace, lossy);
 }
 
 /* One function each of fixed.h, for tests. */

@@ -145,6 +145,8 @@ static __always_inline void host_call_law(const struct host_params *p, struct ho
 	c->flags &= ~HOST_ECHO_PENDING;
 	if (has_echo && law_heard(c->echo))
 		c->round.rounds_without_echo = 0;
+	if (!c->round.rounds_without_echo || !tcp->recovering)
+		c->pace.silent_window = 0;
 	if (!tcp->recovering) {
 		c->flags &= ~HOST_RECOVERING;
 	} else if (!(c->flags & HOST_RECOVERING)) {
@@ -190,6 +192,7 @@ static __always_inline __u32 host_end_round(const struct tcp_sock *tp, struct ho
 	struct host_round *r = &c->round;
 	__u64 lost = tp->lost - r->lost;
 	__u64 delivered = tp->delivered - r->delivered;
+	bool lossy = lost * 10 >= lost + delivered;
 	__u32 reason = HOST_NO_REASON;
 
 	r->count++;
@@ -204,7 +207,9 @@ static __always_inline __u32 host_end_round(const struct tcp_sock *tp, struct ho
 	} else {
 		/* Without an echo it is unknown whether the price rises. */
 		reason = host_check_bottleneck(tp, c, in, r->rounds_without_echo == 1);
-		if (r->rounds_without_echo > 1 && lost * 10 >= lost + delivered)
+		if (recovering && r->rounds_without_echo > 1)
+			host_silent_round(&c->pace, lossy);
+		if (r->rounds_without_echo > 1 && lossy)
 			law_reduce(&c->source, 1); /* the last echo is too old: recovery leaves no space for one */
 		else if (r->rounds_without_echo > ROUNDS_BEFORE_DECREASE)
 			law_reduce(&c->source, 4);

@@ -23,7 +23,7 @@ mirror! {
         boost_delivered: u32,
         pacing_boost: u32,
         restart_window: u32,
-        reserved: u32,
+        silent_window: u32,
     }
 }
 

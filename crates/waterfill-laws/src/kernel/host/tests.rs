@@ -3,7 +3,8 @@
 //! docs/explanation/kernel-programs.md has the definitions. The test `replay_laws` of waterfill-linux compares the same
 //! calls with a loaded kernel program's.
 
-use crate::kernel::{Arithmetic, VALUE_MAX};
+use super::{Pace, Send, waterfill_host_init, waterfill_host_time_out};
+use crate::kernel::{Arithmetic, KernelLimit, RunsInKernel as _, Tcp, VALUE_MAX};
 use crate::protocol::{Ack, Connection, Event, PacketKind, Received, Sending, Validation};
 use crate::protocols::maxnet::{Field, MaxNet, Params, demand_inverse, quantise};
 use crate::protocols::xcp::Xcp;
@@ -12,6 +13,10 @@ use crate::testing::{echo_of, header_of};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 const PACKET: f64 = 1500.0;
+
+unsafe extern "C" {
+    safe fn waterfill_host_silent_round(pace: &mut Pace, lossy: i32);
+}
 
 fn params() -> AnyParams {
     AnyParams::MaxNet(Params { arithmetic: Arithmetic::KernelHost, ..Params::default() })
@@ -221,4 +226,36 @@ fn a_law_of_windows_gets_whole_packets() {
     source.on_event(at(30_000), Event::Timeout);
     let limit = source.on_ack(&Ack { acked: packet, ..Ack::new(at(40_000), &zero, Duration::from_millis(20)) });
     assert_eq!(limit.window, Some(packet));
+}
+
+/// In a recovery without echoes the host sends at least as Reno from one packet per RTT on. Losses halve it, and a time-out
+/// ends it.
+#[test]
+fn a_recovery_without_echoes_continues_as_reno() {
+    let mut pace = Pace::default();
+    waterfill_host_init(&mut pace);
+    let tcp = Tcp {
+        srtt_us: 8 * 20_000,
+        base_rtt_us: 20_000,
+        packet: 1500,
+        payload: 1448,
+        max_segments: 43,
+        ..Tcp::default()
+    };
+    let sent = |pace: &mut Pace, rate| {
+        let (mut send, limit) = (Send::default(), KernelLimit { rate, packet: 1500, ..KernelLimit::default() });
+        MaxNet::law().host_control(pace, &limit, &tcp, &mut send);
+        (send.rate, send.window)
+    };
+    let slowest = 1448 * 5; // a packet per 200 ms, and a margin of three
+    assert_eq!(sent(&mut pace, 1000), (slowest, 4));
+    for round in 1..=20 {
+        waterfill_host_silent_round(&mut pace, 0);
+        assert_eq!(sent(&mut pace, 1000), (round * 1448 * 50, (round as u32).max(4)));
+    }
+    assert_eq!(sent(&mut pace, 15_000_000).0, 15_000_000 / 8 * 1448 / 1500, "the law's rate is higher");
+    waterfill_host_silent_round(&mut pace, 1);
+    assert_eq!(sent(&mut pace, 1000), (10 * 1448 * 50, 10));
+    waterfill_host_time_out(&mut pace);
+    assert_eq!(sent(&mut pace, 1000), (slowest, 1));
 }
