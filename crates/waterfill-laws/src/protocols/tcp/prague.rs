@@ -117,8 +117,8 @@ impl Prague {
         if grown { self.smoothed_rtt.max(self.params.virtual_rtt) } else { self.smoothed_rtt }
     }
 
-    /// `[prague:cwnd, classic]` Returns the window after a mark, which has to wait if the last reduction is less than a virtual RTT
-    /// ago. The host reports one mark per RTT and so sees to paths that are not shorter than the virtual RTT.
+    /// `[prague:cwnd, classic]` Returns the window after a mark, which has to wait if the last reduction is less than a
+    /// virtual RTT ago. The host reports one mark per RTT and so sees to paths that are not shorter than the virtual RTT.
     fn after_mark(&mut self, cwnd: f64, now: Instant) -> f64 {
         let virtual_rtt = self.virtual_rtt();
         let waits = virtual_rtt > self.smoothed_rtt;
