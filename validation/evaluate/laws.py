@@ -186,10 +186,10 @@ FAULTS = {
     "grows-unused": (GrowsUnused, "7.8-limited"),
     "beta-0-9": (Beta90, "5.2-harm"),
     "no-restart": (NoRestart, "7.8-idle"),
-    "rare-reduction": (RareReduction, "5.1.3-loss"),
+    "rare-reduction": (RareReduction, "5.1.3"),
     "deaf-to-marks": (DeafToMarks, "7.1-ecn"),
 }
-"""The faults, with the criterion that must find each."""
+"""The faults, with the criterion, or the section, that must find each."""
 
 
 def _law(source: Any) -> PythonLaw:

@@ -100,7 +100,7 @@ def planted(names: Sequence[str]) -> tuple[str, list[str]]:
         rows.append([f"`{name}`", said, expected or "–", ", ".join(found) or "–"])
         if expected is None and found:
             failed.append(f"{name} is healthy, but is worse in {', '.join(found)}")
-        elif expected is not None and expected not in found:
+        elif expected is not None and not any(one.startswith(expected) for one in found):
             failed.append(f"{name}: {expected} did not find the fault")
     return markdown("law|what it does|criterion for it|worse than `healthy` in", rows), failed
 
