@@ -83,6 +83,27 @@ def test_a_law_in_python_is_told_that_the_application_limits_it(application, lim
     assert set(late) == {(not by_application, by_application)}
 
 
+class Restarts(Flags):
+    """Flags with a window of 40 packets, and of two after a pause."""
+
+    def __init__(self, connection):
+        super().__init__(connection)
+        self.window_bytes = 40 * connection.packet_bytes
+
+    def on_event(self, now_s, event):
+        if event == "idle_restart":
+            self.window_bytes = 2 * 1500
+
+
+def test_a_window_that_a_law_in_python_lowers_after_a_pause_holds_at_once():
+    laws = {"restarts": waterfill.PythonLaw(source=Restarts, paced=False)}
+    application = {"kind": "ticks", "sizes": "60 kB", "interval": "2 s"}
+    result = one("restarts", application, duration="5 s").set(sample="5 ms").run(laws=laws)
+    time_s, in_flight = (result.flows[name].to_numpy() for name in ("time_s", "in_flight_bytes"))
+    assert max(in_flight[time_s < 1.0]) > 30 * 1500
+    assert max(in_flight[time_s > 2.0]) <= 2 * 1500
+
+
 def test_a_law_in_python_is_told_of_each_pause():
     Flags.events.clear()
     laws = {"flags": waterfill.PythonLaw(source=Flags)}

@@ -205,7 +205,8 @@ pub trait SourceLaw: Send + Sync {
     fn on_lost(&mut self, _now: Instant, _sent: Instant) {}
     /// Handles an event such as a loss; see [`protocol::Source::on_event`].
     fn on_event(&mut self, now: Instant, event: Event);
-    /// Handles the first packet after a pause of the application, before its [`SourceLaw::stamp`].
+    /// Handles the first packet after a pause of the application, before its [`SourceLaw::stamp`]. After a pause longer
+    /// than the timeout the host then reads the window; after a shorter one, at the next acknowledgement.
     fn on_idle_restart(&mut self, _now: Instant) {}
     /// Returns the current window and pacing rate; see [`protocol::Source::limit`].
     fn limit(&self) -> SendLimit;
@@ -264,6 +265,8 @@ struct Record {
     losses_are_dated: bool,
     round: u64,
     next_round_delivered: f64,
+    /// True from the host's report of a pause until the next packet.
+    paused: bool,
 }
 
 impl Record {
@@ -519,7 +522,8 @@ impl protocol::Source<Own> for Source {
     fn stamp(&mut self, sending: &Sending) -> OwnFields {
         let Some(law) = &mut self.law else { return self.header };
         if sending.kind == PacketKind::Data {
-            if self.record.restarts(sending) {
+            // After a pause longer than the timeout the law knows already, and the host has read its window.
+            if !std::mem::take(&mut self.record.paused) && self.record.restarts(sending) {
                 law.on_idle_restart(sending.now);
             }
             let window = sending.app_limited.then(|| law.limit().window).flatten();
@@ -547,8 +551,11 @@ impl protocol::Source<Own> for Source {
         if event == Event::Timeout {
             self.record.on_timeout();
         }
+        // The host reports a pause once for each timeout that it lasts.
+        let known = event == Event::Idle && std::mem::replace(&mut self.record.paused, true);
         match &mut self.law {
-            Some(_) if event == Event::Idle => {} // reported once, by `on_idle_restart`
+            Some(_) if known => {}
+            Some(law) if event == Event::Idle => law.on_idle_restart(now),
             Some(law) => law.on_event(now, event),
             None if event == Event::SynsLost => self.window = self.record.packet,
             None => {}
