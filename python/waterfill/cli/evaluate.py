@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from waterfill.evaluation.api import Evaluation
+    from waterfill.evaluation.expected import ExpectedFile
     from waterfill.evaluation.verdict import EvaluationDocument
     from waterfill.runs.directory import Stage
     from waterfill.runs.laws import PythonLaw
@@ -106,50 +107,35 @@ def evaluate(
     as many seeds as their verdicts need. With -o, report.html, verdicts.json and a scenario file
     for each cell are written to DIR.
     """
-    from waterfill.evaluation import api, expected, suites
-    from waterfill.evaluation.engine import Interrupted
+    from waterfill.evaluation import expected
     from waterfill.report import write as report
     from waterfill.runs.directory import Stage
-    from waterfill.runs.progress import ExperimentBars
 
     if listing:
         _list(suite, json=json)
         return
-    if only is not None and (expect is not None or record is not None):
-        option = "expect" if expect is not None else "record"
-        raise InputError("command line", option, "not possible with --only", "remove one of them")
     own = laws_of(file)
-    wanted = None
-    if expect is not None:
-        content = suites.load(suite).content
-        wanted = expected.read(expect, f"{content.name} {content.version}", quick)
+    wanted = _wanted(expect, record, suite, only, quick=quick)
     with ExitStack() as stack:
         # Before the runs, so that a typo or another run there fails at once.
         stage = None if output is None else stack.enter_context(Stage(output))
-        with ExperimentBars(1, lines=False) as live:
-            try:
-                found = api.evaluate(
-                    law or _only(own),
-                    suite=suite,
-                    against=None if against is None else _names(against),
-                    laws=own,
-                    recovery=recovery,
-                    routers=routers,
-                    seeds=_seeds(seeds),
-                    precision=_precision(precision),
-                    quick=quick,
-                    only=() if only is None else _names(only),
-                    set=sets or (),
-                    baseline=baseline,
-                    sensitivity=sensitivity,
-                    calibrate=calibrate,
-                    cached=not fresh,
-                    planned=live.planned,
-                    progress=live.show,
-                )
-            except Interrupted:
-                print("interrupted: finished runs are in the cache", file=sys.stderr)
-                raise typer.Exit(INTERRUPTED) from None
+        found = _run(
+            law or _only(own),
+            suite=suite,
+            against=None if against is None else _names(against),
+            laws=own,
+            recovery=recovery,
+            routers=routers,
+            seeds=_seeds(seeds),
+            precision=_precision(precision),
+            quick=quick,
+            only=() if only is None else _names(only),
+            set=sets or (),
+            baseline=baseline,
+            sensitivity=sensitivity,
+            calibrate=calibrate,
+            cached=not fresh,
+        )
         differences = None if wanted is None else expected.differences(wanted, found.document)
         unwritten = _write(found, stage, record, differences)
     if output is not None and not unwritten.errors:
@@ -165,6 +151,35 @@ def evaluate(
         print(line, file=sys.stderr)
     if unwritten.report() or differences:
         raise typer.Exit(1)
+
+
+def _wanted(
+    expect: Path | None, record: Path | None, suite: str, only: str | None, *, quick: bool
+) -> ExpectedFile | None:
+    """Return the verdicts to compare with, if any; raise InputError for wrong options."""
+    from waterfill.evaluation import expected, suites
+
+    if only is not None and (expect is not None or record is not None):
+        option = "expect" if expect is not None else "record"
+        raise InputError("command line", option, "not possible with --only", "remove one of them")
+    if expect is None:
+        return None
+    content = suites.load(suite).content
+    return expected.read(expect, f"{content.name} {content.version}", quick)
+
+
+def _run(law: str, **options: Any) -> Evaluation:
+    """Evaluate a law with the options of `waterfill.evaluate`; end the command after Ctrl-C."""
+    from waterfill.evaluation import api
+    from waterfill.evaluation.engine import Interrupted
+    from waterfill.runs.progress import ExperimentBars
+
+    with ExperimentBars(1, lines=False) as live:
+        try:
+            return api.evaluate(law, planned=live.planned, progress=live.show, **options)
+        except Interrupted:
+            print("interrupted: finished runs are in the cache", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
 
 
 def _only(own: Mapping[str, PythonLaw]) -> str:
