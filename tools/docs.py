@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from tools import paper_figures, python_reference, reference
+from tools import assessments, paper_figures, python_reference, reference
 from waterfill.cli import tables
 from waterfill.contract.summary import KernelEntry
 from waterfill.network import protocols
@@ -183,10 +183,13 @@ def pages(known: Mapping[str, ProtocolInfo], root: Path = ROOT) -> dict[Path, st
     """
     made: dict[Path, str] = {}
     titles: dict[str, tuple[ProtocolInfo, str]] = {}
+    assessed = assessments.records(root)
     for name, protocol in known.items():
         source = source_of(name, root)
         rust = (root / source).read_text(encoding="utf-8")
         made[PAGES / f"{name}.md"] = page(protocol, rust, source)
+        if name in assessed:
+            made[PAGES / f"{name}.md"] += f"\n{assessments.section(assessed[name])}"
         titles[name] = (protocol, _title(sections(module_doc(rust))[""])[0])
     made[PAGES / "README.md"] = index(titles)
     return made
@@ -223,6 +226,8 @@ def all_pages(known: Mapping[str, ProtocolInfo]) -> dict[Path, str]:
     lua = (ROOT / DISSECTOR).read_text(encoding="utf-8")
     made = {**pages(known), **reference.pages(), **paper_figures.pages()}
     made |= python_reference.pages()
+    text = (ROOT / assessments.PAGE).read_text(encoding="utf-8")
+    made[assessments.PAGE] = assessments.page(assessments.records(), text)
     return {**made, DISSECTOR: dissector(known, lua)}
 
 
