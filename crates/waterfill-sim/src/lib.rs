@@ -39,7 +39,7 @@ mod traffic;
 mod window;
 
 pub use capture::{CaptureOptions, CaptureReport};
-pub use engine::{Ledger, Simulation, Turns};
+pub use engine::{EndpointPair, Ledger, Simulation, Turns};
 pub use estimate::estimate;
 pub use hosts::{Acknowledgement, HostPair};
 pub use qlog::{QlogFile, QlogReport};

@@ -768,7 +768,10 @@ impl Link {
     /// packet.
     #[inline]
     pub(crate) fn next_addressee(&self) -> Option<(u32, Role)> {
-        self.ring.front().map(|queued| (queued.to, queued.role)).filter(|&(_, role)| role != Role::Traffic)
+        self.ring
+            .front()
+            .map(|queued| (queued.to, queued.role))
+            .filter(|&(_, role)| !matches!(role, Role::Traffic | Role::Endpoint))
     }
 
     /// Marks the link as exported. The caller takes packets with [`Link::deliver`] before they arrive, and no events

@@ -24,6 +24,8 @@ pub(crate) enum Role {
     Datagram,
     /// QUIC packet that acknowledges data.
     AckFrame,
+    /// Datagram of an endpoint, whose payload is in the slot `sack`.
+    Endpoint,
 }
 
 impl Role {
@@ -36,7 +38,7 @@ impl Role {
     pub(crate) const fn kind(self) -> PacketKind {
         match self {
             Self::Syn | Self::Open => PacketKind::Syn,
-            Self::Data | Self::Datagram => PacketKind::Data,
+            Self::Data | Self::Datagram | Self::Endpoint => PacketKind::Data,
             Self::SynAck | Self::Ack | Self::AckFrame => PacketKind::Ack,
             Self::Traffic => PacketKind::Other,
         }
@@ -62,7 +64,9 @@ impl Cargo {
     #[inline]
     pub(crate) const fn empty(role: Role) -> &'static Self {
         match role {
-            Role::Syn | Role::Open | Role::Data | Role::Datagram | Role::Traffic => &Self::Header(AnyHeader::None),
+            Role::Syn | Role::Open | Role::Data | Role::Datagram | Role::Traffic | Role::Endpoint => {
+                &Self::Header(AnyHeader::None)
+            }
             Role::SynAck | Role::Ack | Role::AckFrame => &Self::Echo(AnyEcho::None),
         }
     }
@@ -238,6 +242,8 @@ pub(crate) type Blocks = [(u64, u64); 3];
 pub(crate) struct Sacks {
     blocks: Vec<Blocks>,
     free: Vec<u32>,
+    /// Payloads of endpoints' datagrams, by slot; empty in a run without endpoints.
+    payloads: Vec<Vec<u8>>,
 }
 
 impl Sacks {
@@ -249,6 +255,27 @@ impl Sacks {
             self.blocks.push(blocks);
             SackId((self.blocks.len() - 1) as u32)
         }
+    }
+
+    /// Stores the payload of an endpoint's datagram.
+    #[cold]
+    pub(crate) fn store_payload(&mut self, payload: &[u8]) -> SackId {
+        let id = self.store(Blocks::default());
+        let slot = id.0 as usize;
+        if self.payloads.len() <= slot {
+            self.payloads.resize_with(slot + 1, Vec::new);
+        }
+        // What a dropped datagram has left there is replaced.
+        self.payloads[slot].clear();
+        self.payloads[slot].extend_from_slice(payload);
+        id
+    }
+
+    /// Removes and returns the payload of a slot, and frees the slot.
+    #[cold]
+    pub(crate) fn take_payload(&mut self, id: SackId) -> Vec<u8> {
+        self.take(id);
+        self.payloads.get_mut(id.0 as usize).map(std::mem::take).unwrap_or_default()
     }
 
     /// Removes and returns the blocks of a slot, and frees the slot; `None` for [`SackId::NONE`].
@@ -266,11 +293,36 @@ impl Sacks {
 
     /// Copies the blocks of a slot to another slot, for the copy of a packet.
     pub(crate) fn copy(&mut self, id: SackId) -> SackId {
-        if id == SackId::NONE { id } else { self.store(self.blocks[id.0 as usize]) }
+        match self.payloads.get(id.0 as usize) {
+            _ if id == SackId::NONE => id,
+            Some(payload) if !payload.is_empty() => {
+                let payload = payload.clone();
+                self.store_payload(&payload)
+            }
+            _ => self.store(self.blocks[id.0 as usize]),
+        }
     }
 
     /// Returns the number of slots in use.
     pub(crate) fn in_use(&self) -> usize {
         self.blocks.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A duplicate has its own payload, and a slot that a dropped datagram has left holds nothing of it.
+    #[test]
+    fn payloads_are_copied_and_replaced() {
+        let mut sacks = Sacks::default();
+        let first = sacks.store_payload(&[1, 2, 3]);
+        let second = sacks.copy(first);
+        assert_eq!((sacks.take_payload(first), sacks.take_payload(second)), (vec![1, 2, 3], vec![1, 2, 3]));
+        let dropped = sacks.store_payload(&[4, 5]);
+        assert!(sacks.take(dropped).is_some());
+        let next = sacks.store_payload(&[6]);
+        assert_eq!((sacks.take_payload(next), sacks.in_use()), (vec![6], 0));
     }
 }

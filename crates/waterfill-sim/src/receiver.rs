@@ -322,6 +322,19 @@ impl Receiver {
         again
     }
 
+    /// Counts an endpoint's datagram, after which its application has read `payload` bytes and, if `done`, all.
+    #[cold]
+    pub(crate) fn count_datagram(&mut self, now: Instant, bytes: u16, payload: u64, done: bool) {
+        self.bytes_total += u64::from(bytes);
+        if self.completed().is_none() && self.spec.counted.0 <= now && now <= self.spec.counted.1 {
+            self.bytes_counted += u64::from(bytes);
+            self.payload_counted += payload;
+        }
+        if done && self.completed().is_none() {
+            self.completed = now;
+        }
+    }
+
     /// Returns the time at which the last packet was received.
     pub(crate) fn completed(&self) -> Option<Instant> {
         (self.completed != Instant::NEVER).then_some(self.completed)

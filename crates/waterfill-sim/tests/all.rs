@@ -8,6 +8,7 @@ mod capture;
 mod cohabit;
 mod common;
 mod copa;
+mod endpoint;
 mod estimate;
 mod exact;
 mod explicit;

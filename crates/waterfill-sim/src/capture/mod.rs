@@ -174,6 +174,7 @@ impl Capture {
         }
         let frame = match packet.role {
             Role::Traffic => datagram(packet, at.hop),
+            Role::Endpoint => return, // `start_capture` refuses them
             Role::Syn | Role::Open | Role::SynAck | Role::Data | Role::Ack | Role::Datagram | Role::AckFrame => {
                 let host = &senders[packet.to as usize];
                 if host.sender.spec.host.retransmission == Retransmission::Quic {
@@ -336,7 +337,7 @@ fn segment(
             let payload = if handshake { 0 } else { usize::from(spec.sizes.payload(packet.bytes)) };
             Frame::tcp(&ip(packet, hop, [source, receiver]), &tcp, &options, payload)
         }
-        Role::SynAck | Role::Ack | Role::AckFrame | Role::Traffic => {
+        Role::SynAck | Role::Ack | Role::AckFrame | Role::Traffic | Role::Endpoint => {
             let handshake = packet.role == Role::SynAck;
             if handshake {
                 options.push_handshake(spec.sizes.packet_bytes() - TCP_IP_BYTES);

@@ -36,6 +36,8 @@ pub(super) enum Event {
     Receiver(u32),
     /// A traffic source sends a packet or starts flows.
     Traffic(u32),
+    /// An endpoint's timer expires.
+    Endpoint(u32),
 }
 
 /// Ranks of entities for one seed.
@@ -62,6 +64,7 @@ impl Ranks {
             Event::Sender(_) => 4,
             Event::Receiver(_) => 5,
             Event::Traffic(_) => 6,
+            Event::Endpoint(_) => 7,
         };
         mix(number ^ kind << 60, self.salt)
     }

@@ -26,6 +26,7 @@ use crate::traffic::Traffic;
 
 mod arrivals;
 mod build;
+mod endpoint;
 mod event;
 mod order;
 mod parallel;
@@ -36,6 +37,8 @@ mod run;
 mod summary;
 
 use arrivals::{Completed, Started};
+use endpoint::EndpointFlow;
+pub use endpoint::EndpointPair;
 use event::Events;
 use order::Order;
 use parallel::Division;
@@ -89,6 +92,8 @@ struct Part {
     events: u64,
     packet_hops: u64,
     ledger: Ledger,
+    /// Flows whose hosts are endpoints.
+    endpoints: Vec<EndpointFlow>,
     /// Packet capture in progress, if any.
     capture: Option<Box<Capture>>,
     /// Logs of flows, if enabled.
@@ -173,6 +178,9 @@ impl Simulation {
     /// One sentence: the file cannot be written.
     pub fn start_capture(&mut self, file: &Path, options: &CaptureOptions) -> Result<(), String> {
         let part = &mut self.parts[0];
+        if !part.endpoints.is_empty() {
+            return Err("a run with endpoints cannot be captured".into());
+        }
         let capture = Capture::new(file, options, &self.network, &part.senders);
         let capture = capture.map_err(|e| format!("{}: cannot write a capture: {e}", file.display()))?;
         part.capture = Some(Box::new(capture));
@@ -330,6 +338,7 @@ impl Part {
             events: 0,
             packet_hops: 0,
             ledger: Ledger::default(),
+            endpoints: Vec::new(),
             capture: None,
             qlog: None,
             steps: None,

@@ -1,7 +1,9 @@
 //! The event loop and a packet's path through links, delay lines and hosts.
 
+use waterfill_endpoint::Side;
 use waterfill_laws::units::{Duration, Instant};
 
+use super::endpoint::flow_and_side;
 use super::event::{Event, Slice};
 use super::record::Record;
 use super::{Part, Simulation, path};
@@ -78,7 +80,7 @@ fn named_by_sender(packet: Packet, receivers: &[ReceivingHost]) -> Packet {
             Packet { to: receivers[packet.to as usize].receiver.spec.to, ..packet }
         }
         Role::SynAck => Packet { number: 0, ..packet },
-        Role::Ack | Role::AckFrame | Role::Traffic => packet,
+        Role::Ack | Role::AckFrame | Role::Traffic | Role::Endpoint => packet,
     }
 }
 
@@ -170,6 +172,10 @@ impl Part {
                     self.agenda.pop_timer();
                     self.run_traffic(t);
                 }
+                Event::Endpoint(e) => {
+                    self.agenda.pop_timer();
+                    self.run_endpoint(e);
+                }
             }
             if slice.count() {
                 end = slice.end.min(due);
@@ -188,7 +194,7 @@ impl Part {
             match role {
                 Role::SynAck | Role::Ack | Role::AckFrame => self.senders.get(to as usize).map_or((), prefetch),
                 Role::Syn | Role::Data | Role::Datagram => self.receivers.get(to as usize).map_or((), prefetch),
-                Role::Open | Role::Traffic => {}
+                Role::Open | Role::Traffic | Role::Endpoint => {}
             }
         }
     }
@@ -327,6 +333,7 @@ impl Part {
             }
             Role::Syn | Role::Data => self.receive(packet),
             Role::Open => self.open_flow(packet),
+            Role::Endpoint => self.receive_at_endpoint(packet),
             Role::SynAck | Role::Ack => self.receive_ack(packet),
             Role::Datagram => self.receive_datagram(packet),
             Role::AckFrame => self.receive_ack_frame(packet),
@@ -371,7 +378,7 @@ impl Part {
         self.sacks.take(sack);
     }
 
-    fn enqueue_delay_line(&mut self, d: u32, packet: Packet) {
+    pub(super) fn enqueue_delay_line(&mut self, d: u32, packet: Packet) {
         if let Some(time) = self.delay_lines[d as usize].enqueue(self.now, packet) {
             self.agenda.schedule(time, Event::DelayLine(d));
         }
@@ -381,7 +388,9 @@ impl Part {
         match packet.role {
             Role::SynAck | Role::Ack => self.receive_ack(&packet),
             Role::AckFrame => self.receive_ack_frame(&packet),
-            Role::Syn | Role::Open | Role::Data | Role::Datagram | Role::Traffic => {
+            // At the end of the line that returns acknowledgements.
+            Role::Endpoint if flow_and_side(packet.to).1 == Side::Client => self.receive_at_endpoint(&packet),
+            Role::Syn | Role::Open | Role::Data | Role::Datagram | Role::Traffic | Role::Endpoint => {
                 self.enqueue(self.first_link(&packet), packet);
             }
         }

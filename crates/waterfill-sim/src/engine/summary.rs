@@ -61,8 +61,9 @@ impl Simulation {
         let spec = &self.network.flows[group as usize];
         let index = sender.spec.index;
         let name = if spec.count > 1 { format!("{}[{index}]", spec.name) } else { spec.name.clone() };
+        let endpoint = self.parts[0].endpoints.iter().find(|endpoint| endpoint.flow == sender.spec.flow);
         let start_s = match sender.spec.start {
-            _ if spec.after.is_empty() => spec.start_of_s(index),
+            _ if spec.after.is_empty() || endpoint.is_some() => spec.start_of_s(index),
             Instant::NEVER => spec.stop_s,
             start => start.as_secs().min(spec.stop_s),
         };
@@ -76,7 +77,7 @@ impl Simulation {
             name,
             group: spec.name.clone(),
             index,
-            protocol: spec.protocol.clone(),
+            protocol: endpoint.map_or(&spec.protocol, |endpoint| &endpoint.name).clone(),
             start_s,
             stop_s: spec.stop_s,
             active_s,
@@ -88,12 +89,12 @@ impl Simulation {
                 p50: rtt.quantile_above_base_s(0.5).map(|s| base_ms + s * 1e3),
                 p99: rtt.p99_above_base_s(sender.spec.base_rtt).map(|s| base_ms + s * 1e3),
             },
-            packets_sent: sender.packets_sent(),
+            packets_sent: endpoint.map_or(sender.packets_sent(), |endpoint| endpoint.sent),
             retransmissions: sender.retransmissions,
             resent_bytes: sender.resent_bytes(),
             spurious_retransmissions: Some(receiver.duplicates.min(sender.retransmissions)),
             timeouts: sender.timeouts,
-            limited_by: active_s.and_then(|_| sender.limited_by(until)),
+            limited_by: active_s.filter(|_| endpoint.is_none()).and_then(|_| sender.limited_by(until)),
             longest_recovery: recovery_summary(recovery),
             messages: sender.application().map(|application| message_summary(application, now)),
             playback: sender.application().and_then(|application| application.playback(now)),

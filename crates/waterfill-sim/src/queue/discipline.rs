@@ -211,6 +211,8 @@ pub(super) fn flow_id(packet: &Packet) -> u64 {
         Role::Syn | Role::Open | Role::Data | Role::Datagram => 0,
         Role::SynAck | Role::Ack | Role::AckFrame => 1,
         Role::Traffic => 2,
+        // The two directions of a connection, by the addressee.
+        Role::Endpoint => 1 - u64::from(packet.to % 2),
     };
     u64::from(packet.flow) | u64::from(packet.incarnation) << 32 | direction << 48
 }

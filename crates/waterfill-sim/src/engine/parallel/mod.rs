@@ -164,7 +164,8 @@ impl Simulation {
     /// begun, records packets or logs.
     pub fn set_threads(&mut self, threads: Option<usize>) -> usize {
         let part = &self.parts[0];
-        let records = part.capture.is_some() || part.qlog.is_some() || part.steps.is_some();
+        let records =
+            part.capture.is_some() || part.qlog.is_some() || part.steps.is_some() || !part.endpoints.is_empty();
         if self.events() > 0 || records || self.parts.len() > 1 {
             return self.threads();
         }
