@@ -119,6 +119,12 @@ class Simulation:
         Raise ValueError with one sentence when the file could not be written.
         """
 
+    def attach_endpoints(self, flow: int, library: Path, seed: int) -> str:
+        """Put the endpoints of a shared library in the place of a flow's hosts; return their name.
+
+        Raise ValueError with one sentence when the library cannot be loaded or the run has begun.
+        """
+
     def start_qlog(self, flows: Sequence[tuple[int, Path, str]], limit_bytes: int) -> None:
         """Log flows as qlog, each given by index, file and title, until the files together have
         `limit_bytes`.

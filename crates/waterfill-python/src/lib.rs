@@ -15,12 +15,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
+use waterfill_endpoint::Side;
+use waterfill_endpoint::library::EndpointLibrary;
 use waterfill_laws::params::{ParamInfo, Unit, Value};
 use waterfill_laws::protocol::ProtocolKind;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
 use waterfill_network::{ColumnType, Estimate, Network, Params, Series, Summary, digest, params_from};
-use waterfill_sim::{CaptureOptions, QlogFile};
+use waterfill_sim::{CaptureOptions, EndpointPair, QlogFile};
 
 use convert::{from_python, to_python};
 use watch::Interruption;
@@ -109,6 +111,21 @@ impl PySimulation {
     fn finish_capture(&mut self) -> PyResult<Option<(u64, u64, Option<f64>)>> {
         let report = self.inner.finish_capture().map_err(PyValueError::new_err)?;
         Ok(report.map(|report| (report.packets, report.bytes, report.full_at_s)))
+    }
+
+    /// Puts the endpoints of a shared library in the place of a flow's hosts. Returns their name. Raises `ValueError` with one
+    /// sentence if the library cannot be loaded or the run has begun.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a path by value only")]
+    fn attach_endpoints(&mut self, flow: u32, library: PathBuf, seed: u64) -> PyResult<String> {
+        let mut attach = || {
+            let library = EndpointLibrary::load(&library)?;
+            let seed = seed.rotate_left(32) ^ u64::from(flow) << 1;
+            let (client, server) = (library.create(Side::Client, seed)?, library.create(Side::Server, seed | 1)?);
+            let name = library.name().to_owned();
+            self.inner.attach_endpoints(flow, EndpointPair { name: name.clone(), client, server })?;
+            Ok(name)
+        };
+        attach().map_err(|error: String| PyValueError::new_err(error))
     }
 
     /// Logs flows as qlog from now on: for each its index, file and title. The files together end after about
