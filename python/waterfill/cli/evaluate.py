@@ -178,7 +178,8 @@ def _run(law: str, **options: Any) -> Evaluation:
         try:
             return api.evaluate(law, planned=live.planned, progress=live.show, **options)
         except Interrupted:
-            print("interrupted: finished runs are in the cache", file=sys.stderr)
+            kept = "finished runs are in the cache" if options["cached"] else "nothing is written"
+            print(f"interrupted: {kept}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
 
 
