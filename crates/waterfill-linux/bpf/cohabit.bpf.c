@@ -159,10 +159,13 @@ static __always_inline int read_segment(struct __sk_buff *skb, __u32 ip, const s
 	for (i = 0; i < 4; i++)
 		segment->flow = cohabit_mix(addresses[i], segment->flow);
 
+	/* The verifier needs both bounds. Linux 7.x keeps the lower one only if the upper one comes first. */
+	barrier_var(bytes);
+	if (bytes > TCP_OPTIONS)
+		return -1;
 	if (bytes < WATERFILL_OPTION_BYTES)
 		return 0;
-	barrier_var(bytes); /* the verifier needs the bound below */
-	if (bytes > TCP_OPTIONS || bpf_skb_load_bytes(skb, position->at + TCP_BYTES, options.bytes, bytes))
+	if (bpf_skb_load_bytes(skb, position->at + TCP_BYTES, options.bytes, bytes))
 		return -1;
 	options.length = bytes;
 	find_any_option(&options);
