@@ -75,4 +75,4 @@ def section(file: ExpectedFile) -> str:
         text += f" It fails in all cells of {', '.join(by['fails'])}."
     if by["mixed"]:
         text += f" It fails in some cells of {', '.join(by['mixed'])}."
-    return f"## Assessment by RFC 9743\n\n{text}\n"
+    return f"### Assessment by RFC 9743\n\n{text}\n"
