@@ -110,16 +110,16 @@ def test_a_claim_notices_only_what_takes_its_verdict_away():
 def test_records_that_the_runs_contradict_are_complaints(monkeypatch: pytest.MonkeyPatch):
     path = "tcp-maxnet-2006/one-flow"
     claims = {claim.id: claim for claim in KNOWN[path].claims}
-    assert claims["rise"].insensitive is not None
+    assert claims["drops"].insensitive is not None
     assert claims["xi-exact"].insensitive is None
     one, two = (Mutant(path, name, "maxnet2006", Change()) for name in ("one", "two"))
-    base = [judged(name, "reproduced") for name in ("rise", "xi-exact")]
+    base = [judged(name, "reproduced") for name in ("drops", "xi-exact")]
     monkeypatch.setattr(study, "unnoticed", lambda: {path: {"two": "why"}})
-    found = {path: study.Outcome(base, [study.Row(one, ()), study.Row(two, ("rise",))])}
+    found = {path: study.Outcome(base, [study.Row(one, ()), study.Row(two, ("drops",))])}
     assert study.complaints(found) == [
         f"{path}: no claim notices one, no explanation",
-        f"{path}: rise notices two, on record none",
-        f"{path}/rise notices a mutant, on record none",
+        f"{path}: drops notices two, on record none",
+        f"{path}/drops notices a mutant, on record none",
         f"{path}/xi-exact notices no mutant",
     ]
     assert study.counts(found.values()) == {
