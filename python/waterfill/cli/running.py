@@ -62,6 +62,14 @@ QlogFlows = Annotated[
     list[str] | None,
     Option("--qlog-flow", metavar="FLOW", help="Log only this flow or group; repeatable."),
 ]
+Endpoint = Annotated[
+    list[str] | None,
+    Option(
+        "--endpoint",
+        metavar="FLOW=LIB.so",
+        help="Run a library's transport endpoints as this flow (sim): code that you trust.",
+    ),
+]
 Threads = Annotated[
     int | None,
     Option(
@@ -133,6 +141,7 @@ def run(
     ] = None,
     qlog: WithQlog = False,
     qlog_flow: QlogFlows = None,
+    endpoint: Endpoint = None,
     threads: Threads = None,
     log_steps: LogSteps = None,
     log_law: LogLaw = None,
@@ -140,7 +149,7 @@ def run(
     style: Style = "screen",
 ) -> None:
     """Run a scenario; print the rates of flows and queues of links."""
-    from waterfill.runs import backends
+    from waterfill.runs import backends, endpoints
     from waterfill.runs.progress import Bar
     from waterfill.scenario.loading import load
 
@@ -167,7 +176,7 @@ def run(
             with Bar(one_line(loaded.name)) as bar:
                 result = backends.run(
                     loaded, on=on, progress=bar, capture=capture, threads=threads, laws=own,
-                    steps=steps, qlog=logs,
+                    steps=steps, qlog=logs, endpoints=endpoints.parse(endpoint or []),
                 )  # fmt: skip
         except KeyboardInterrupt:  # before the run had anything
             raise typer.Exit(INTERRUPTED) from None

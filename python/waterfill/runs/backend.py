@@ -14,6 +14,7 @@ from waterfill.scenario.document import Scenario
 
 if TYPE_CHECKING:
     from waterfill.runs.capture import Capture
+    from waterfill.runs.endpoints import Endpoints
     from waterfill.runs.qlog import Qlog
     from waterfill.runs.steps import StepLog
 
@@ -25,6 +26,7 @@ class RunOptions:
     capture: records the packets. threads: the largest number of threads, None for what is
     predicted to be the fastest; results do not depend on it. laws: laws in Python by name.
     steps: logs the steps of laws. qlog: logs flows.
+    endpoints: programs that take the place of flows' hosts.
     """
 
     capture: Capture | None = None
@@ -32,6 +34,7 @@ class RunOptions:
     laws: Mapping[str, PythonLaw] = field(default_factory=dict)
     steps: StepLog | None = None
     qlog: Qlog | None = None
+    endpoints: Endpoints | None = None
 
     def used(self) -> list[str]:
         """Return the names of the options in use that not every backend supports."""
@@ -40,6 +43,7 @@ class RunOptions:
             "capture": self.capture is not None,
             "steps": self.steps is not None,
             "qlog": self.qlog is not None,
+            "endpoints": self.endpoints is not None,
             "threads": self.threads is not None and self.threads != 1,
         }
         return [name for name, is_used in asked.items() if is_used]

@@ -23,6 +23,7 @@ from waterfill.scenario.loading import Sets, from_dict, load
 from waterfill.scenario.units import whole
 
 if TYPE_CHECKING:
+    from waterfill.runs.endpoints import Endpoints
     from waterfill.runs.qlog import Qlog
     from waterfill.runs.steps import StepLog
 
@@ -90,8 +91,12 @@ _OPTIONS: Mapping[str, _Option] = {
     "capture": _Option("command line", "pcap", "record packets", ("laws",)),
     "steps": _Option("command line", "log-steps", "log the steps of laws", ("laws",)),
     "qlog": _Option("command line", "qlog", "log flows as qlog"),
+    "endpoints": _Option("command line", "endpoint", "run endpoints", ("capture",)),
     "threads": _Option(
-        "command line", "threads", "use several threads", ("capture", "steps", "qlog", "laws")
+        "command line",
+        "threads",
+        "use several threads",
+        ("capture", "steps", "qlog", "endpoints", "laws"),
     ),
 }
 
@@ -169,6 +174,7 @@ def run(
     laws: Mapping[str, PythonLaw] | None = None,
     steps: StepLog | None = None,
     qlog: Qlog | None = None,
+    endpoints: Endpoints | None = None,
     *,
     protocol: str | None = None,
     set: Mapping[str, Any] | None = None,
@@ -202,12 +208,14 @@ def run(
     `steps` logs the steps of laws, on sim and fluid, on one thread, for `validation/certificates`.
     `qlog` logs flows on sim, on one thread, for qvis.
 
+    `endpoints` puts programs in the place of flows' hosts, on sim, on one thread.
+
     Raises InputError when the scenario is wrong or the backend cannot run it, and for an argument
     of another type.
     """
     check(on, "run")
     checked = scenario_of(scenario, set, protocol, seed)
-    options = RunOptions(capture, _threads(threads), _laws(laws, checked), steps, qlog)
+    options = RunOptions(capture, _threads(threads), _laws(laws, checked), steps, qlog, endpoints)
     refuse(options, on)
     return backend(on).run(checked, options, progress)
 

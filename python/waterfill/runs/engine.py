@@ -224,13 +224,17 @@ class Sim(Engine[_core.Simulation]):
     """The packet-level simulator."""
 
     name: ClassVar[str] = "sim"
-    supports: ClassVar[frozenset[str]] = frozenset({"capture", "threads", "laws", "steps", "qlog"})
+    supports: ClassVar[frozenset[str]] = frozenset(
+        {"capture", "threads", "laws", "steps", "qlog", "endpoints"}
+    )
 
     def start(
         self, job: _Job, options: RunOptions, check: Callable[[], object]
     ) -> _core.Simulation:
         """Build the run, with its records or several threads if `options` ask for them."""
         simulation = _core.Simulation(job.network, job.bound_laws() or None, check)
+        if options.endpoints is not None:
+            options.endpoints.attach(simulation, job.network)
         records = [record for record in (options.capture, options.qlog) if record is not None]
         for record in records:
             record.start(simulation, job.network)

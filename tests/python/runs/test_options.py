@@ -11,12 +11,16 @@ import waterfill
 from waterfill.runs import backends
 from waterfill.runs.backend import RunOptions
 from waterfill.runs.capture import Capture
+from waterfill.runs.endpoints import Endpoints
+from waterfill.runs.qlog import Qlog
 from waterfill.runs.steps import StepLog
 
 OPTIONS: dict[str, Any] = {
     "laws": {"mine": waterfill.PythonLaw(source=object)},  # type: ignore[type-var]
     "capture": Capture(Path("packets.pcapng")),
     "steps": StepLog(Path("steps.parquet"), 10),
+    "qlog": Qlog(Path()),
+    "endpoints": Endpoints({"f": Path("lib.so")}),
     "threads": 2,
 }
 
@@ -45,6 +49,9 @@ def test_what_a_backend_does_not_support_is_refused(name, on):
         (("steps", "laws"), "log-steps: a run cannot log the steps of laws and run a law in"),
         (("threads", "capture"), "threads: a run cannot use several threads and record packets"),
         (("threads", "steps"), "threads: a run cannot use several threads and log the steps of"),
+        (("threads", "qlog"), "threads: a run cannot use several threads and log flows as qlog"),
+        (("threads", "endpoints"), "threads: a run cannot use several threads and run endpoints"),
+        (("endpoints", "capture"), "endpoint: a run cannot run endpoints and record packets"),
         (("threads", "laws"), "threads: a run cannot use several threads and run a law in Python"),
     ],
 )
