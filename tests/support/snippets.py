@@ -33,6 +33,7 @@ RUN, PARSE, NONE = "run", "parsed", "not tried"
 
 # Why a command of `waterfill` is parsed and not run: the first pattern that its text matches.
 PARSED = (
+    (r" --endpoint ", "needs a compiled library; tests/python/runs runs it"),
     (r" --on \S*linux", "needs root; tests/python/testbed runs it"),
     (
         r" sweep (?:S|pair).toml| sweep examples",
@@ -52,6 +53,7 @@ PARSED = (
 OTHERS = {
     "a build or a check of its own; a test checks that the target exists": {"make"},
     "builds or tests the Rust crates": {"cargo", "rustup"},
+    "compiles an example; tests/python/runs does so": {"cc"},
     "installs software or changes a host's services": (
         {"apt", "cp", "editor", "pip", "podman", "python3", "rm", "systemctl", "waterfill/bin/pip"}
         | {"source"}
