@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from validation.price_bits import theory
-from validation.price_bits.cases import CODES, LAWS, NETWORKS, OWN, RTTS_MS, PriceCase, PriceRow
+from validation.price_bits.cases import (
+    CODES,
+    LAWS,
+    NETWORKS,
+    OWN,
+    RTTS_MS,
+    Code,
+    PriceCase,
+    PriceRow,
+)
 from validation.price_bits.claims import Claim, bound, gain_margin, maxnet_cycle, predicted
 from validation.tables import markdown
 
@@ -90,18 +99,22 @@ def figure(rows: Mapping[PriceCase, PriceRow]) -> Figure:
                 shares = [
                     max(_FLOOR, 100 * two.off(o)) for (_, two), o in zip(found, own, strict=True)
                 ]
-                axes[2, column].plot(rtts, shares, **style, label=f"{code.name} bits")
+                axes[2, column].plot(rtts, shares, **style, label=_label(code))
             if code.name in ("7", "5"):
                 expected = predicted if law.startswith("maxnet") else bound
                 theory_style = {"color": colour, "linestyle": ":", "linewidth": 1}
                 values = [100 * expected(one) for one, _ in found]
                 (dotted,) = axes[0, column].plot(rtts, values, **theory_style)
         axes[0, column].set_title(law)
-        axes[2, column].set_xlabel("RTT, ms")
+        axes[2, column].set_xlabel("RTT (ms)")
         axes[0, column].set_xscale("log")
         axes[2, column].set_xticks(RTTS_MS, [str(rtt) for rtt in RTTS_MS])
         axes[2, column].minorticks_off()
-    labels = ("load's deviation, %", "mean queue, ms", "shares off, two equal links, %")
+    labels = (
+        "deviation of the load (%)",
+        "mean queue (ms)",
+        "error of shares,\ntwo equal links (%)",
+    )
     for line, label in zip(axes, labels, strict=True):
         line[0].set_ylabel(label)
         line[0].set_yscale("log")
@@ -112,12 +125,18 @@ def figure(rows: Mapping[PriceCase, PriceRow]) -> Figure:
     own_line = axes[0, 0].get_lines()[0]
     drawn.legend(
         [own_line, *handles, dotted],
-        ["own code", *names, "theory (rcp, aecp: two codes)"],
+        ["as specified", *names, "theory for 5 and 7 bits (rcp, aecp: a bound)"],
         loc="outside lower center",
         ncols=4,
         fontsize=8,
     )
     return drawn
+
+
+def _label(code: Code) -> str:
+    """Return an encoding's entry of the legend."""
+    remainder = ", remainder carried" if code.carried else ""
+    return f"{code.bits} bits over {code.decades:g} decades{remainder}"
 
 
 def draw(rows: Mapping[PriceCase, PriceRow], stem: Path) -> None:
