@@ -54,6 +54,20 @@ CaptureLinks = Annotated[
         help="Capture only this link, in both directions; repeatable.",
     ),
 ]
+CaptureLimit = Annotated[
+    str | None, Option(metavar="SIZE", help="Maximum size of the capture. Default: 256 MB.")
+]
+CaptureSnaplen = Annotated[
+    int | None,
+    Option(
+        metavar="BYTES",
+        help="Bytes to keep of each packet. Default: 80, which include all headers.",
+    ),
+]
+Count = Annotated[
+    int,
+    Option("--seeds", metavar="N", help="Run with N seeds and print 95 % confidence intervals."),
+]
 WithQlog = Annotated[
     bool,
     Option("--qlog", help="Write DIR/FLOW.sqlog of each flow for qvis (sim, with -o)."),
@@ -129,16 +143,8 @@ def run(
         bool, Option("--pcap", help="Write DIR/packets.pcapng for Wireshark (sim, with -o).")
     ] = False,
     pcap_links: CaptureLinks = None,
-    pcap_limit: Annotated[
-        str | None, Option(metavar="SIZE", help="Maximum size of the capture. Default: 256 MB.")
-    ] = None,
-    pcap_snaplen: Annotated[
-        int | None,
-        Option(
-            metavar="BYTES",
-            help="Bytes to keep of each packet. Default: 80, which include all headers.",
-        ),
-    ] = None,
+    pcap_limit: CaptureLimit = None,
+    pcap_snaplen: CaptureSnaplen = None,
     qlog: WithQlog = False,
     qlog_flow: QlogFlows = None,
     endpoint: Endpoint = None,
@@ -306,12 +312,7 @@ def compare(
     on: Backends = "sim",
     sets: Sets = None,
     seed: Seed = None,
-    count: Annotated[
-        int,
-        Option(
-            "--seeds", metavar="N", help="Run with N seeds and print 95 % confidence intervals."
-        ),
-    ] = 1,
+    count: Count = 1,
     json: Json = False,
     output: Output = None,
     law: OwnLaw = None,
