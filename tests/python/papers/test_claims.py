@@ -218,6 +218,14 @@ def test_select(tmp_path):
         loading.select(["paper/experimnt"], known)
 
 
+@pytest.mark.parametrize("figure", ["figure-9", "figure-9-rates"])
+def test_selecting_a_figure_names_its_experiment(figure):
+    with pytest.raises(InputError, match=r"type waterfill reproduce maxnet-2007/cross-traffic$"):
+        loading.select([f"maxnet-2007/{figure}"], loading.experiments())
+    with pytest.raises(InputError, match="unknown experiment"):
+        loading.select(["maxnet-2007/figure-"], loading.experiments())
+
+
 def test_the_repositorys_claims_are_sound():
     """Validity of every claims.toml, of its scenario, and of the names of flows and links in it."""
     known = loading.experiments()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -75,10 +76,22 @@ def select(names: Iterable[str], known: Sequence[Experiment]) -> list[Experiment
     wanted = [name.strip("/") for name in names]
     for name in wanted:
         if not any(name in (e.paper, e.path) for e in known):
+            if drawing := _drawing(name, known):
+                message = f"not an experiment, but a figure of {' and '.join(drawing)}"
+                advice = f"type waterfill reproduce {' '.join(drawing)}"
+                raise InputError("reproduce", name, message, advice)
             close = nearest(name, {e.path for e in known} | {e.paper for e in known})
             meant, advice = (close, "") if "did you mean" in close else ("", _LIST)
             raise InputError("reproduce", name, f"unknown experiment{meant}", advice)
     return [e for e in known if e.paper in wanted or e.path in wanted]
+
+
+def _drawing(name: str, known: Iterable[Experiment]) -> list[str]:
+    """Return the paths of the experiments that draw PAPER/FIGURE, such as maxnet-2007/figure-9."""
+    paper, _, wanted = name.rpartition("/")
+    figure = re.compile(re.escape(wanted) + r"(?![0-9a-z])")
+    mine = (e for e in known if e.paper == paper)
+    return [e.path for e in mine if any(figure.match(f.name) for f in e.figures)]
 
 
 def load(file: Path) -> Experiment:
