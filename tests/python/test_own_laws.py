@@ -119,6 +119,17 @@ def test_every_command_takes_laws(file, tmp_path, waterfill):
     assert waterfill("report", "one").code == 0
 
 
+def test_a_misspelled_law_is_named(file, tmp_path, waterfill):
+    path = tmp_path / "S.toml"
+    path.write_text(scenario().to_toml())
+    words = ("--set", "flow.one.protocol=our-1", "--set", "flow.two.protocol=reno")
+    ran = waterfill("run", str(path), *words, "--law", str(file))
+    assert (ran.code, 'unknown protocol "our-1", did you mean "ours-1"?' in ran.err) == (2, True)
+    words = (str(path), "--protocols", "my-own-law")
+    for command in (("compare", *words), ("protocols", "my-own-law")):
+        assert waterfill(*command).err.endswith("; a law of your own: --law FILE\n")
+
+
 def test_a_name_of_a_protocol_is_refused(file, tmp_path, waterfill):
     file.write_text(FILE + 'LAWS["cubic"] = law(3)\n')
     path = tmp_path / "S.toml"

@@ -43,7 +43,8 @@ from waterfill.analysis.series import Series
 from waterfill.analysis.shares import Allocation, Spans
 from waterfill.contract import versions
 from waterfill.contract.summary import Spread, Summary
-from waterfill.errors import InputError, nearest, shown
+from waterfill.errors import InputError, shown
+from waterfill.network.protocols import close_to
 from waterfill.runs import backends, law_files
 from waterfill.runs.backends import Source
 from waterfill.runs.directory import Stage, recover
@@ -106,7 +107,7 @@ def select(names: str | None, on: str, laws: Mapping[str, PythonLaw] | None = No
         if not name:
             message = f"must be names separated by commas, got {shown(names)}"
         elif name not in known:
-            message = f"unknown protocol {shown(name)}{nearest(name, known)}"
+            message = f"unknown protocol {shown(name)}{close_to(name, known)}"
         elif name not in able:
             message = f"{shown(name)} does not run on {on}; choose one of {', '.join(able)}"
         elif chosen.count(name) > 1:

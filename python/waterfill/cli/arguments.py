@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from waterfill.cli import completion
 from waterfill.cli.process import INTERRUPTED as INTERRUPTED
-from waterfill.errors import InputError, shown
+from waterfill.errors import InputError, nearest, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -109,13 +109,20 @@ def laws_used(
     """Return the file's laws that the scenarios use; raise InputError if they use none."""
     if not own:
         return {}
+    from waterfill.network import protocols
     from waterfill.runs import laws
 
+    scenarios = list(scenarios)
     found: dict[str, PythonLaw] = {}
     for scenario in scenarios:
         found |= laws.used(own, scenario)
     if not found:
         names = " or ".join(map(str, own))
+        for name in sorted(set().union(*(one.protocols() for one in scenarios))):
+            close = nearest(name, own)
+            if name not in protocols.load() and "did you mean" in close:
+                problem = f"unknown protocol {shown(name)}{close}"
+                raise InputError("command line", option.strip("-"), problem)
         why = f"no flow uses the law {names} of {file}; see {option}"
         raise InputError("command line", "law", why)
     return found

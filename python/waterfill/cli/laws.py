@@ -11,7 +11,7 @@ from typer import Argument, Option
 from waterfill.cli import completion
 from waterfill.cli.arguments import INTERRUPTED, Json, OwnLaw, laws_of
 from waterfill.cli.console import print_json, show
-from waterfill.errors import InputError, nearest
+from waterfill.errors import InputError
 
 if TYPE_CHECKING:
     pass
@@ -34,6 +34,7 @@ def protocols(
     Laws of installed packages are among them.
     """
     from waterfill.cli import tables
+    from waterfill.network.protocols import close_to
     from waterfill.runs import backends, law_files, laws
 
     # This host's list: the protocols that its kernel has run on linux, too.
@@ -42,7 +43,7 @@ def protocols(
     known |= laws.infos(laws.summaries(own))
     for name in names or []:
         if name not in known:
-            raise InputError("protocols", name, f"unknown protocol{nearest(name, known)}")
+            raise InputError("protocols", name, f"unknown protocol{close_to(name, known)}")
     chosen = [known[name] for name in dict.fromkeys(names or known)]
     if json:
         print_json(tables.protocols_document(chosen))

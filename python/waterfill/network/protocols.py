@@ -154,6 +154,14 @@ def _protocol(entry: ProtocolEntry) -> ProtocolInfo:
     )
 
 
+def close_to(name: str, known: Iterable[str]) -> str:
+    """Return the end of an error on an unknown protocol: a name close to it, or the known names
+    and how to give a law of one's own.
+    """
+    close = nearest(name, known)
+    return close if "did you mean" in close else f"{close}; a law of your own: --law FILE"
+
+
 class Signal(NamedTuple):
     """A signal that a law records in a column of its own."""
 

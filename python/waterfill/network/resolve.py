@@ -30,7 +30,7 @@ from waterfill.contract.summary import Decimation
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import links
 from waterfill.network.graph import Graph, Route
-from waterfill.network.protocols import ProtocolInfo, Protocols
+from waterfill.network.protocols import ProtocolInfo, Protocols, close_to
 from waterfill.scenario.bulk import uncollected
 from waterfill.scenario.distributions import Distribution
 from waterfill.scenario.document import (
@@ -260,7 +260,7 @@ def _protocol(
         if own is None and all(word.strip() in protocols for word in name.split(",")):
             advice = f"for several: waterfill compare … --protocols {name}"
             raise wrong(f"must be one protocol, got {shown(name)}; {advice}")
-        raise wrong(f"unknown protocol {shown(name)}{nearest(name, protocols)}")
+        raise wrong(f"unknown protocol {shown(name)}{close_to(name, protocols)}")
     if backend not in protocols[name].backends:
         able = ", ".join(p.name for p in protocols.values() if backend in p.backends)
         raise wrong(f"{shown(name)} does not run on {backend}; choose one of {able}")

@@ -354,7 +354,8 @@ ERRORS = {
     "unknown protocol like no other": (
         'protocol = "maxnet"',
         'protocol = "zzz"',
-        'protocol: unknown protocol "zzz"; known: aecp, cubic, maxnet',
+        'protocol: unknown protocol "zzz"; known: aecp, cubic, maxnet; '
+        "a law of your own: --law FILE",
     ),
     "protocol of another backend": (
         'name = "short"',
