@@ -23,6 +23,7 @@ from waterfill.contract.summary import KernelEntry
 from waterfill.network import protocols
 from waterfill.network.protocols import ParamInfo, ProtocolInfo
 from waterfill.scenario.units import RATE, TIME, VOLUME
+from waterfill.testbed import kernel
 
 ROOT = Path(__file__).resolve().parent.parent
 LAWS = Path("crates/waterfill-laws/src/protocols")
@@ -164,6 +165,7 @@ def index(pages: Mapping[str, tuple[ProtocolInfo, str]]) -> str:
                 *rows,
             ]
         ),
+        "On linux, a TCP runs where the host's kernel has it. "
         "Paced is said of the default parameters on sim; a flow's key `pacing` changes it. "
         "Recovery is the default [method of loss recovery](../recovery.md) on sim; a flow's key "
         "`recovery` changes it. Unused window is the default rule for a congestion window that "
@@ -243,7 +245,7 @@ def differences(made: Mapping[Path, str], root: Path = ROOT) -> list[Path]:
 def main(arguments: list[str]) -> int:
     """Write the outdated pages, or only list them with `--check`. Return the exit code."""
     try:
-        made = all_pages(protocols.load())
+        made = all_pages(kernel.supported(protocols.load()))
     except PageError as error:
         print(error, file=sys.stderr)
         return 1

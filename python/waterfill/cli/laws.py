@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -34,11 +33,12 @@ def protocols(
     Laws of installed packages are among them.
     """
     from waterfill.cli import tables
+    from waterfill.network import protocols as registry
     from waterfill.network.protocols import close_to
-    from waterfill.runs import backends, law_files, laws
+    from waterfill.runs import law_files, laws
+    from waterfill.testbed import kernel
 
-    # This host's list: the protocols that its kernel has run on linux, too.
-    known = backends.known("linux" if sys.platform == "linux" else "sim")
+    known = kernel.supported(registry.load())
     own = {**law_files.installed(), **laws_of(law)}
     known |= laws.infos(laws.summaries(own))
     for name in names or []:

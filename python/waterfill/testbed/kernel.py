@@ -159,6 +159,16 @@ def congestion(
     return found
 
 
+def supported(known: Protocols) -> dict[str, ProtocolInfo]:
+    """Return the registry's protocols, with linux in the `backends` of all that a Linux kernel
+    can have; `protocols` says which this one has.
+    """
+    return {
+        name: replace(info, backends=(*info.backends, "linux")) if name in PROTOCOLS else info
+        for name, info in known.items()
+    }
+
+
 def protocols(known: Protocols, offered: Iterable[str]) -> dict[str, ProtocolInfo]:
     """Return the registry's protocols, with linux in the `backends` of those that this kernel can
     run.

@@ -111,6 +111,9 @@ def test_protocols_lists_shortly_and_shows_those_named(waterfill):
     assert "xcp" not in shown
     document = waterfill("protocols", "--json", "rcp").document
     assert [entry["name"] for entry in document] == ["rcp"]
+    # The same on every host, and as in docs/reference/protocols/README.md.
+    (sack,) = waterfill("protocols", "--json", "sack").document
+    assert sack["backends"] == ["sim", "linux"]
     wrong = waterfill("protocols", "rpc")
     assert (wrong.code, wrong.err) == (2, 'protocols: rpc: unknown protocol, did you mean "rcp"?\n')
 

@@ -10,8 +10,9 @@ from known import ROOT
 from tools import docs
 from waterfill.network import protocols
 from waterfill.network.protocols import ParamInfo, ProtocolInfo
+from waterfill.testbed import kernel
 
-KNOWN = protocols.load()
+KNOWN = kernel.supported(protocols.load())
 
 RUST = """//! Toy: one rate for all. It is small
 //! and has a second line.
