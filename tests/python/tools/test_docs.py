@@ -91,7 +91,7 @@ def test_every_protocol_lists_at_most_five_readings_and_links_the_others(name):
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_every_page_ends_in_validation_and_lists_every_parameter(name):
-    text = (ROOT / docs.PAGES / f"{name}.md").read_text()
+    text = (docs.ROOT / docs.PAGES / f"{name}.md").read_text()
     headings = [line[3:] for line in text.splitlines() if line.startswith("## ")]
     assert headings[-2:] == ["References", "Validation"]
     assert text.count("\n# ") == 1
@@ -100,7 +100,7 @@ def test_every_page_ends_in_validation_and_lists_every_parameter(name):
 
 
 def test_the_index_names_every_page():
-    text = (ROOT / docs.PAGES / "README.md").read_text()
+    text = (docs.ROOT / docs.PAGES / "README.md").read_text()
     for name in KNOWN:
         assert f"]({name}.md)" in text
 
@@ -192,3 +192,12 @@ def test_pages_that_changed_or_are_left_over_are_found(tmp_path: Path):
     (tmp_path / docs.PAGES / "gone.md").write_text("")
     names = [path.name for path in docs.differences(made, tmp_path)]
     assert names == ["toy.md", "gone.md"]
+
+
+def test_the_readmes_counts_of_protocols_are_the_registrys():
+    explicit = [name for name, info in KNOWN.items() if info.kind == "explicit"]
+    tcps = set(KNOWN) - set(explicit) - {"window", "scone"}
+    text = (docs.ROOT / "README.md").read_text(encoding="utf-8")
+    assert (len(explicit), len(tcps)) == (10, 16), "change README.md's ten and sixteen"
+    assert text.count("sixteen TCPs") == 2
+    assert "16 TCPs and your own | ten |" in text
