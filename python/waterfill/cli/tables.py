@@ -230,7 +230,11 @@ def _completion(title: str, entries: Sequence[tuple[str, int, int, Times]]) -> l
         ),
     ]
     ends = {"longest mean completions": lambda row: -(row[3].mean or 0.0)}
-    return _extremes(columns, entries, f"{title}s", ends)
+    parts = _extremes(columns, entries, f"{title}s", ends)
+    if title == "source":
+        note = "started, completed: of the whole run; times: of flows that started in the window."
+        parts.append(Text(note))
+    return parts
 
 
 def transfers(rows: Sequence[SizeBin]) -> list[Table | Text]:
