@@ -99,8 +99,10 @@ class Plan:
         """Return the criteria to evaluate, in the order of their sections: all, or those that
         `only` names by id or section.
 
-        Raises InputError for a name that is neither.
+        A criterion whose grid varies a key that `--set` fixes is not evaluated. Raises InputError
+        for a name that is neither, and for a `--set` that would replace a law.
         """
+        _check_sets(self.subject)
         every = self.suite.criteria
         known = {one.id for one in every} | {one.content.section for one in every}
         for name in self.only:
@@ -108,7 +110,7 @@ class Plan:
                 problem = f"unknown criterion {shown(name)}{nearest(name, known)}"
                 raise InputError("command line", "only", problem)
         return [
-            one
+            _without_fixed_axes(one, self.subject.sets)
             for one in every
             if not (self.subject.quick and one.content.quick.skip)
             and (not self.only or not {one.id, one.content.section}.isdisjoint(self.only))
@@ -130,7 +132,15 @@ class Plan:
         grid: dict[str, Sequence[Value]] = dict(content.grid)
         if self.subject.quick:
             grid |= content.quick.grid
-        has_rival = RIVAL in _protocols(_document(criterion)).values()
+        placeholders = _protocols(_document(criterion)).values()
+        has_rival = RIVAL in placeholders
+        if LAW not in placeholders:
+            problem, advice = "no flow has the protocol of the law under test", 'protocol = "law"'
+            raise InputError(str(criterion.scenario), "flow", problem, f"write {advice}")
+        for limit in content.limit if not has_rival else ():
+            if limit.of == RIVAL:
+                problem = f'no flow of {content.scenario} has protocol = "rival"'
+                raise InputError(str(criterion.file), f"limit.{limit.id}.of", problem)
         return {RIVAL: self.subject.against, **grid} if has_rival else grid
 
     def cell(self, criterion: Criterion, values: Mapping[str, Value]) -> Cell:
@@ -225,6 +235,35 @@ class _Builder:
 def why(error: InputError) -> str:
     """Return why a law cannot run a scenario, with the key that says so."""
     return f"{error.key}: {error.message}" if error.key else error.message
+
+
+def _check_sets(subject: Subject) -> None:
+    """Raise InputError if `--set` would replace a law that the evaluation chooses, or its recovery,
+    so that the results would bear another law's name.
+    """
+    for key in map(_key, subject.sets):
+        last = key.rpartition(".")[2]
+        if last == "protocol":
+            problem = "the evaluation chooses each flow's protocol"
+            raise InputError("evaluate", f"set {key}", problem, "name laws with --against")
+        if last == "recovery" and subject.recovery is not None:
+            problem = f"--recovery {subject.recovery} sets the law's recovery"
+            raise InputError("evaluate", f"set {key}", problem, "remove one of them")
+
+
+def _without_fixed_axes(criterion: Criterion, sets: Sequence[str]) -> Criterion:
+    """Return a criterion, as not evaluated if `--set` gives one value to an axis of its grid."""
+    axes = {key.strip() for axis in criterion.content.grid for key in axis.split(",")}
+    fixed = [key for key in map(_key, sets) if key in axes]
+    if not fixed:
+        return criterion
+    reason = f"--set gives {fixed[0]} one value, and the criterion varies it"
+    update: dict[str, object] = {"not_evaluated": reason, "limit": [], "scenario": None, "grid": {}}
+    return replace(criterion, content=criterion.content.model_copy(update=update))
+
+
+def _key(override: str) -> str:
+    return override.partition("=")[0].strip()
 
 
 def _document(criterion: Criterion) -> dict[str, Any]:

@@ -112,4 +112,7 @@ class CriterionFile(Table):
                 raise ValueError("has limits or a scenario, got not_evaluated too; remove one")
         elif self.scenario is None or not self.limit:
             raise ValueError("needs a scenario and a [[limit]], or not_evaluated = REASON")
+        for axis, values in (*self.grid.items(), *self.quick.grid.items()):
+            if not values or len(set(map(str, values))) < len(values):
+                raise ValueError(f"needs different values of {axis} in its grid, got {values}")
         return self

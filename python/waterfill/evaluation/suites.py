@@ -140,6 +140,11 @@ def _claim(limit: Limit, content: CriterionFile, file: Path) -> Claim:
         if axis not in content.grid and axis != "rival":
             why = f"unknown axis{nearest(axis, [*content.grid, 'rival'])}"
             raise InputError(str(file), f"{key}.where.{axis}", why)
+        known = [*content.grid.get(axis, ()), *content.quick.grid.get(axis, ())]
+        for value in limit.where[axis] if axis in content.grid else ():
+            if value not in known:
+                problem = f"no value of the grid, got {shown(str(value))}"
+                raise InputError(str(file), f"{key}.where.{axis}", problem)
     return checked_claim(limit.claim(), _ROLES, str(file), key)
 
 
