@@ -10,7 +10,17 @@ import typer
 from typer import Argument, Option
 
 from waterfill.cli import completion
-from waterfill.cli.arguments import INTERRUPTED, Json, Output, OwnLaw, Seed, Style, laws_of, place
+from waterfill.cli.arguments import (
+    INTERRUPTED,
+    Json,
+    Output,
+    OwnLaw,
+    Seed,
+    Style,
+    laws_of,
+    laws_used,
+    place,
+)
 from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError
 
@@ -85,13 +95,15 @@ def reproduce(
     chosen = loading.select(names, known) if names else known
     if listing:
         given = {"--short": short, "--seed": seed is not None, "--fresh": fresh}
-        _refuse_with_list(given | {"--output": output is not None})
+        _refuse_with_list(given | {"--output": output is not None, "--law": law is not None})
         _list(chosen, verdict, match, json=json)
         return
     if verdict is not None or match is not None:
         option = "--verdict" if verdict is not None else "--match"
         raise InputError("reproduce", option, "only filters --list", "add --list")
     alone = len(chosen) == 1 and names == [chosen[0].path]
+    scenarios = (one for e in chosen for one in e.scenarios(short).values())
+    own = laws_used(own, scenarios, law, "waterfill reproduce --help")
     # Short verdicts never overwrite those of the full experiments.
     flat, base = alone and output is not None, output or Path("out/short" if short else "out")
     folders = {e.path: make_directory(base if flat else base / e.path) for e in chosen}

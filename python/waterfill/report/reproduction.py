@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from waterfill.errors import InputError, one_line
 from waterfill.papers.claims.experiment import Experiment
-from waterfill.papers.claims.schema import VERDICTS
+from waterfill.papers.claims.schema import VERDICTS, ExperimentRun, Figure
 from waterfill.papers.claims.sentences import tally
 from waterfill.papers.claims.text import SHORT_TITLE, claim_cells, is_short, remark
 from waterfill.papers.claims.verdict import Judged
@@ -28,7 +28,7 @@ from waterfill.runs.files import open_regular, write_text
 from waterfill.scenario.units import percent
 
 if TYPE_CHECKING:
-    from waterfill.papers.claims.schema import Claim, Figure
+    from waterfill.papers.claims.schema import Claim
     from waterfill.runs.result import Document
 
 _CLASSES = {"reproduced": "reproduced", "differs": "differs", "cannot be checked": "unchecked"}
@@ -61,7 +61,7 @@ def collect(root: Path, experiments: Iterable[Experiment]) -> list[Entry]:
         named = {f"{claim.paper}/{claim.experiment}" for claim in claims}
         chosen = [experiment for experiment in known if {experiment.path} == named]
         if not chosen:
-            raise InputError(str(alone), "claims", "not the claims of one known experiment")
+            raise InputError(str(alone), "claims", "not the claims of one experiment")
         return [Entry(chosen[0], claims, _figures(chosen[0], root))]
     found = []
     for experiment in known:
@@ -77,6 +77,43 @@ def collect(root: Path, experiments: Iterable[Experiment]) -> list[Entry]:
             str(root), "", "no folder PAPER/EXPERIMENT here", "write some with `reproduce -o`"
         )
     return found
+
+
+def own(root: Path, known: Iterable[Experiment]) -> list[Experiment]:
+    """Return the experiments at or below `root` that are not known: a user's own ones.
+
+    Their claims.toml may be anywhere, so they have only their results: the path PAPER/EXPERIMENT
+    as title, and the figures and scenario next to claims.json. Raises InputError for a claims.json
+    that was not written by `reproduce`.
+    """
+    paths = {experiment.path for experiment in known}
+    found = []
+    alone = root / CLAIMS
+    for file in [alone] if alone.is_file() else sorted(root.glob(f"*/*/{CLAIMS}")):
+        place = file.parent.relative_to(root).as_posix()
+        if place in paths:
+            continue
+        named = {(claim.paper, claim.experiment) for claim in read(file)}
+        path = "/".join(next(iter(named), ()))
+        if len(named) == 1 and path not in paths and (file == alone or path == place):
+            found.append(_from_results(*named.pop(), file.parent))
+    return found
+
+
+def _from_results(paper: str, name: str, folder: Path) -> Experiment:
+    drawn = sorted(path.stem for path in folder.glob("*.svg"))
+    # Not checked: the name is that of a file which is there.
+    figures = tuple(Figure.model_construct(name=name, plot="") for name in drawn)
+    runs = (ExperimentRun(name="run"),)
+    return Experiment(paper, name, folder, f"{paper}/{name}", figures, (), runs, ())
+
+
+def _command(entry: Entry) -> str:
+    """Return the command that reproduces an experiment. Claims are read only of known ones."""
+    experiment = entry.experiment
+    claims = "" if experiment.claims else " --claims DIR"
+    short = " --short" if is_short(entry.claims) else ""
+    return f"waterfill reproduce {one_line(experiment.path)}{claims}{short}"
 
 
 def read(file: Path) -> list[Judged]:
@@ -174,6 +211,7 @@ def _section(entry: Entry) -> Document:
     return {
         "anchor": entry.anchor,
         "path": experiment.path,
+        "command": _command(entry),
         "title": experiment.title,
         "short": is_short(entry.claims),
         "counts": [(_CLASSES[verdict], number[verdict]) for verdict in VERDICTS],
@@ -273,13 +311,12 @@ def markdown(root: Path, entries: Sequence[Entry]) -> str:
     if note := _short_note(entries):
         text += [f"**{note}**", ""]
     for paper, group in _papers(entries).items():
-        text += [f"## {paper}", ""]
+        text += [f"## {_cell(paper)}", ""]
         for entry in group:
             experiment = entry.experiment
-            option = " --short" if is_short(entry.claims) else ""
             text += [
-                *(f"### {experiment.title}", ""),
-                *(f"    waterfill reproduce {experiment.path}{option}", ""),
+                *(f"### {_cell(experiment.title)}", ""),
+                *(f"    {_command(entry)}", ""),
             ]
             for figure in entry.figures:
                 path = figure.with_suffix(".png").relative_to(root)

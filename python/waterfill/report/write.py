@@ -21,7 +21,9 @@ def write(directory: Path) -> list[Path]:
     """
     kind = detect.kind(directory)
     if kind == "reproduction":
-        return reproduction.write(directory, reproduction.collect(directory, loading.experiments()))
+        known = loading.experiments()
+        known += reproduction.own(directory, known)
+        return reproduction.write(directory, reproduction.collect(directory, known))
     make, template = _PAGES[kind]
     try:
         content = make(directory)

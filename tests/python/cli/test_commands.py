@@ -311,6 +311,37 @@ def test_own_claims_of_an_own_law_replace_the_papers(waterfill, tmp_path):
     assert ran.code == 0
 
 
+def test_own_claims_have_a_report(waterfill, tmp_path):
+    mine = tmp_path / "claims" / "c" / "exp"
+    mine.mkdir(parents=True)
+    (mine / "scenario.toml").write_text(SCENARIO)
+    (mine / "claims.toml").write_text(CLAIMS)
+    assert waterfill("reproduce", "--claims", "claims", "-o", "rc").code == 0
+    for folder in ("rc", "rc/c/exp"):
+        ran = waterfill("report", folder)
+        assert (ran.code, ran.err) == (0, "")
+        page = Path(folder, "report.html").read_text()
+        assert "waterfill reproduce c/exp --claims DIR" in page
+        assert page.count("data:image/svg+xml;base64,") == len(list(Path("rc/c/exp").glob("*.svg")))
+        assert "scenario.toml" in page
+        assert "### c/exp" in Path(folder, "report.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [([], "no flow uses the law fixed of laws.py"), (["--list"], "--law: no effect with --list")],
+)
+def test_a_law_that_own_claims_do_not_use_is_refused(waterfill, tmp_path, option, message):
+    mine = tmp_path / "mine" / "law"
+    mine.mkdir(parents=True)
+    (mine / "scenario.toml").write_text(SCENARIO)
+    (mine / "claims.toml").write_text(CLAIMS)
+    (tmp_path / "laws.py").write_text(FIXED)
+    ran = waterfill("reproduce", "--claims", "mine", "--law", "laws.py", *option)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
