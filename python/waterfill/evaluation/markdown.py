@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable
 
+from waterfill.errors import one_line
 from waterfill.evaluation.text import bound, boundaries, measured, others
 from waterfill.evaluation.verdict import CriterionVerdict, EvaluationDocument
 
@@ -13,9 +15,9 @@ def text(document: EvaluationDocument) -> str:
     judged = [one for one in document.criteria if one.verdict != "not evaluated"]
     left = [one for one in document.criteria if one.verdict == "not evaluated"]
     lines = [
-        f"# {document.law}: {document.suite}-suite {document.version}",
+        f"# {document.law}: {document.suite}-suite {_plain(document.version)}",
         "",
-        f"{document.title}. Evaluated with Waterfill {document.waterfill} against "
+        f"{_plain(document.title)}. Evaluated with Waterfill {document.waterfill} against "
         f"{', '.join(document.against)}; {document.against[0]} is the reference.",
         "",
         *_table(
@@ -49,8 +51,14 @@ def _row(one: CriterionVerdict) -> tuple[str, ...]:
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
     every = [head, tuple("---" for _ in head), *rows]
-    return [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in every]
+    cells = [[_plain(cell).replace("|", "\\|") for cell in row] for row in every]
+    return [f"| {' | '.join(row)} |" for row in cells]
 
 
 def _list(title: str, lines: list[str]) -> list[str]:
-    return ["", f"## {title}", "", *(f"- {line}" for line in lines)] if lines else []
+    return ["", f"## {title}", "", *(f"- {_plain(line)}" for line in lines)] if lines else []
+
+
+def _plain(text: str) -> str:
+    """Return a text on one line and without HTML tags, which a suite's titles may contain."""
+    return html.escape(one_line(text), quote=False)
