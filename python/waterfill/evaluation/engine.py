@@ -21,7 +21,7 @@ from waterfill.evaluation.verdict import (
     of_cell,
 )
 from waterfill.papers.claims.schema import Claim
-from waterfill.papers.claims.verdict import judge_values, mean, measure
+from waterfill.papers.claims.verdict import REFUSALS, judge_values, mean, measure
 from waterfill.papers.jobs import Job, run_jobs
 from waterfill.runs import window
 from waterfill.runs.progress import Tick
@@ -145,6 +145,10 @@ def _measured(cell: Cell, limit: str, role: str, result: Result) -> float | None
     except KeyError as error:
         file = str(cell.experiment.folder / f"{cell.criterion}.toml")
         message = f"unknown name {shown(error.args[0])}; use a name of the scenario"
+        raise InputError(file, f"limit.{limit}.args", message) from None
+    except REFUSALS as error:
+        file = str(cell.experiment.folder / f"{cell.criterion}.toml")
+        message = f"{claim.measure} cannot use these: {error}"
         raise InputError(file, f"limit.{limit}.args", message) from None
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
-from waterfill.papers.claims.schema import Claim, Id, Relation, Table, Text
+from waterfill.papers.claims.schema import Claim, Id, Relation, Table, Text, Tolerance
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -58,7 +58,7 @@ class Limit(Table):
     relation: Relation = "<"
     limit: float
     of: Other | None = None
-    tolerance: float | str = 0.0
+    tolerance: Tolerance = 0.0
     source: Text
     statement: Text | None = None
     where: GridValues = Field(default_factory=dict)

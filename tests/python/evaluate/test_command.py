@@ -145,6 +145,48 @@ def test_wrong_input_is_one_line(evaluate, arguments, message):
     assert ran.err.count("\n") == 1
 
 
+QUEUE_MAX = """measure = "queue_max"
+args = { link = "l", start_s = 0.0, stop_s = 100.0 }
+unit = "kB\""""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("limit = 20", 'limit = 20\ntolerance = "-5 %"', "tolerance: must be a number or a share"),
+        (
+            QUEUE_MAX,
+            'measure = "queueing_delay"\nargs = { link = "l", percentile = 950 }\nunit = "ms"',
+            "args.percentile: must be from 0 to 100, got 950",
+        ),
+        (
+            QUEUE_MAX,
+            'measure = "queue_share"\nargs = { link = "l", rtt_s = 0.0, windows_s = [[0, 1]] }\n'
+            'unit = "%"',
+            "args: queue_share cannot use these: ",
+        ),
+    ],
+)
+def test_a_wrong_limit_is_one_line(evaluate, suite, old, new, message):
+    file = suite / "queue.toml"
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+    ran = evaluate("cubic", "--quick")
+    assert (ran.code, ran.out) == (2, "")
+    assert f"queue.toml: limit.largest-queue.{message}" in ran.err
+
+
+def test_no_title_is_html_in_markdown(evaluate, suite):
+    for file in (suite / "queue.toml", suite / "suite.toml"):
+        text = file.read_text()
+        file.write_text(text.replace('title = "', 'title = "<script>|'))
+    assert evaluate("cubic", "--quick", "-o", "out").code == 0
+    text = Path("out/verdicts.md").read_text()
+    assert "<script>" not in text
+    assert "| 2.10 | &lt;script&gt;\\|Queue |" in text
+
+
 def test_silent_routers_are_those_of_explicit_laws(evaluate):
     documents = [
         json.loads(evaluate("maxnet", "--seeds", "1", "--routers", routers, "--json").out)

@@ -179,6 +179,16 @@ def test_write_leaves_data_figures_and_claims(tmp_path, run):
         ('tolerance = "5 %"', 'tolerance = "5"', "claim.mean.tolerance: must be a number or a"),
         ('tolerance = "5 %"', "tolerance = -1", "claim.mean.tolerance: must be a number or a"),
         ('tolerance = "5 %"', 'tolerance = "x %"', "claim.mean.tolerance: must be a number or a"),
+        (
+            'paper_value = 10\ntolerance = "5 %"',
+            'tolerance = "-5 %"',
+            'claim.mean.tolerance: must be a number or a share such as "5 %" of at least zero, got',
+        ),
+        (
+            '"rate_over"\nargs = { flow = "f", start_s = 0.0, stop_s = 1 }\nunit = "Mbit/s"',
+            '"queueing_delay"\nargs = { link = "l", percentile = 950 }\nunit = "s"',
+            "claim.mean.args.percentile: must be from 0 to 100, got 950",
+        ),
         ("paper_value = 10", "paper_value = nan", "claim.mean.paper_value: "),
         ('id = "mean"', 'id = "a claim"', "must have only letters, digits"),
         ('plot = "rates"', 'plot = "pie"', "figure.rates.plot: unknown plot"),
@@ -207,6 +217,15 @@ def test_an_id_used_twice(tmp_path):
 def test_a_flow_that_the_run_lacks(tmp_path, run):
     found = experiment(tmp_path, FILE.replace('flow = "f"', 'flow = "g"'))
     with pytest.raises(InputError, match=r'mean\.args: unknown name "g"'):
+        judge(found, [{"run": run}])
+
+
+def test_arguments_that_do_not_fit_each_other(tmp_path, run):
+    measured = '"queue_share"\nargs = { link = "l", rtt_s = 0.0, windows_s = [[0.0, 1.0]] }'
+    text = FILE.replace('"rate_over"\nargs = { flow = "f", start_s = 0.0, stop_s = 1 }', measured)
+    found = experiment(tmp_path, text.replace('"Mbit/s"', '"%"'))
+    run = synthetic.result({"f": [1e6] * 10}, {"l": {"queue_bytes": [1e4] * 10}})
+    with pytest.raises(InputError, match=r"claim\.mean\.args: queue_share cannot use these: "):
         judge(found, [{"run": run}])
 
 

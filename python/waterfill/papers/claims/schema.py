@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from waterfill.errors import shown
 from waterfill.papers.measures.base import Dimension
+from waterfill.scenario.units import number
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -46,6 +47,20 @@ def _id(value: str) -> str:
 
 Id = Annotated[str, AfterValidator(_id)]
 Text = Annotated[str, Field(min_length=1)]
+
+
+def _tolerance(value: float | str) -> float | str:
+    try:
+        if isinstance(value, str) and not value.endswith("%"):
+            raise ValueError
+        number(float(value.removesuffix("%")) if isinstance(value, str) else value, minimum=0)
+    except ValueError:
+        wanted = 'a number or a share such as "5 %" of at least zero'
+        raise ValueError(f"must be {wanted}, got {shown(value)}") from None
+    return value
+
+
+Tolerance = Annotated[float | str, AfterValidator(_tolerance)]
 
 
 class Table(BaseModel):
@@ -131,7 +146,7 @@ class Claim(Table):
     relation: Relation = "="
     paper_value: float | None = None
     of: str | None = None
-    tolerance: float | str = 0.0
+    tolerance: Tolerance = 0.0
     over_seeds: OverSeeds | None = None
     expect: Verdict
     why: Text | None = None

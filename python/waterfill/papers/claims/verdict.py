@@ -32,6 +32,9 @@ from waterfill.papers.claims.schema import (
 from waterfill.papers.measures.registry import MEASURES
 from waterfill.runs.result import Result
 
+# Errors of a measure whose arguments fit its types, but not each other or the run.
+REFUSALS = (ArithmeticError, ValueError, IndexError)
+
 
 class SeedRange(Record):
     """Recorded range of a claim's value over single runs with different seeds."""
@@ -111,6 +114,9 @@ def _judge_one(
         file, key = str(experiment.folder / "claims.toml"), f"claim.{claim.id}.args"
         message = f"unknown name {shown(error.args[0])}; use a name of its run"
         raise InputError(file, key, message) from None
+    except REFUSALS as error:
+        file, key = str(experiment.folder / "claims.toml"), f"claim.{claim.id}.args"
+        raise InputError(file, key, f"{claim.measure} cannot use these: {error}") from None
     changed = _shortened(experiment, claim) if short else []
     return judge_values(experiment, claim, values, others, changed)
 

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import AfterValidator
+
+from waterfill.errors import shown
 
 Dimension: TypeAlias = Literal["s", "1/s", "bit/s", "bytes", "ratio", "count"]
 Of: TypeAlias = Literal["run", "runs", "nothing"]
 Window: TypeAlias = tuple[float, float]
+
+
+def _percentile(value: float) -> float:
+    if not 0 <= value <= 100:
+        raise ValueError(f"must be from 0 to 100, got {shown(value)}")
+    return value
+
+
+Percentile: TypeAlias = Annotated[float, AfterValidator(_percentile)]
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from waterfill.analysis.series import (
     samples,
     step_s,
 )
+from waterfill.papers.measures.base import Percentile
 
 if TYPE_CHECKING:
     from waterfill.contract.summary import FlowSummary
@@ -38,7 +39,7 @@ def queueing_delay(
     result: Result,
     *,
     link: str,
-    percentile: float,
+    percentile: Percentile,
     start_s: float | None = None,
     stop_s: float | None = None,
 ) -> float | None:
@@ -154,7 +155,7 @@ def longest_starvation(
     return longest_s
 
 
-def completion(result: Result, *, source: str, percentile: float) -> float | None:
+def completion(result: Result, *, source: str, percentile: Percentile) -> float | None:
     """Return a percentile of the completion times (s) of a source's flows with a size.
 
     A flow that has not completed counts as infinite.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from waterfill.papers.measures.base import Window
 
 if TYPE_CHECKING:
     from waterfill.runs.result import Result
+
+Quantile: TypeAlias = Literal["base", "mean", "p50", "p99"]
 
 
 def rate_over(result: Result, *, flow: str, start_s: float, stop_s: float) -> float | None:
@@ -243,7 +245,7 @@ def group_rate(result: Result, *, flows: list[str]) -> float | None:
     return sum(f.rate_bps or 0.0 for f in result.summary.flows if f.group in flows)
 
 
-def rtt_of(result: Result, *, flow: str, quantile: str = "mean") -> float | None:
+def rtt_of(result: Result, *, flow: str, quantile: Quantile = "mean") -> float | None:
     """Return `base`, `mean`, `p50` or `p99` of a flow's RTT in the measured window (s)."""
     rtt: float | None = named(result.summary.flows, flow).rtt_ms[quantile]
     return None if rtt is None else rtt / 1e3
