@@ -16,7 +16,7 @@ from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from waterfill.evaluation.api import Evaluation
     from waterfill.evaluation.expected import ExpectedFile
@@ -108,8 +108,8 @@ def evaluate(
     for each cell are written to DIR.
     """
     from waterfill.evaluation import expected
+    from waterfill.evaluation.verdict import errors
     from waterfill.report import write as report
-    from waterfill.runs.directory import Stage
 
     if listing:
         _list(suite, json=json)
@@ -117,8 +117,7 @@ def evaluate(
     own = laws_of(file)
     wanted = _wanted(expect, record, suite, only, quick=quick)
     with ExitStack() as stack:
-        # Before the runs, so that a typo or another run there fails at once.
-        stage = None if output is None else stack.enter_context(Stage(output))
+        stage = _stage(stack, output, record)
         found = _run(
             law or _only(own),
             suite=suite,
@@ -137,7 +136,8 @@ def evaluate(
             cached=not fresh,
         )
         differences = None if wanted is None else expected.differences(wanted, found.document)
-        unwritten = _write(found, stage, record, differences)
+        wrong = errors(found.document.criteria)
+        unwritten = _write(found, stage, None if wrong else record, differences)
     if output is not None and not unwritten.errors:
         with unwritten.collected():
             report.write(output)
@@ -147,10 +147,20 @@ def evaluate(
         _show(found.document)
         if output is not None and not unwritten.errors:
             print_text(f"written to {output}")
-    for line in differences or ():
+    _end(unwritten, differences or (), wrong, record)
+
+
+def _end(
+    unwritten: Unwritten, differences: Sequence[str], wrong: Sequence[str], record: Path | None
+) -> None:
+    """Print what differs from the record and errors in laws; exit with 1 or 2 if there are any."""
+    for line in (*differences, *wrong):
         print(line, file=sys.stderr)
-    if unwritten.report() or differences:
-        raise typer.Exit(1)
+    if wrong and record is not None:
+        print(f"{record}: not written, because a law has an error", file=sys.stderr)
+    failed = unwritten.report() or differences
+    if failed or wrong:
+        raise typer.Exit(2 if wrong else 1)
 
 
 def _wanted(
@@ -166,6 +176,19 @@ def _wanted(
         return None
     content = suites.load(suite).content
     return expected.read(expect, f"{content.name} {content.version}", quick)
+
+
+def _stage(stack: ExitStack, output: Path | None, record: Path | None) -> Stage | None:
+    """Return the output directory's stage, before the runs, so that a typo or another run there
+    fails at once; raise WriteError if the directory or the record cannot be written.
+    """
+    from waterfill.runs.directory import Stage
+    from waterfill.runs.files import check_writable
+
+    stage = None if output is None else stack.enter_context(Stage(output))
+    if record is not None:
+        check_writable(record)
+    return stage
 
 
 def _run(law: str, **options: Any) -> Evaluation:

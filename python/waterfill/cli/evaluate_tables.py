@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.table import Table
@@ -68,10 +69,22 @@ def limits(suite: Suite, entries: Sequence[LimitEntry]) -> list[Table | Text]:
 
 
 def changes(document: EvaluationDocument) -> list[Table | Text]:
-    """Return the table of changes from the baseline, or a line that there are none."""
+    """Return what was not compared with the baseline, then the changes or a line without any."""
     found = document.changes or []
+    left = Counter((one.law, one.reason) for one in document.uncompared or ())
+    cells = sum(not cell.added for one in document.criteria for cell in one.cells)
+    lines: list[Table | Text] = [
+        Text(
+            f"not compared with {document.baseline} in {count} of {cells} cells: {law} was not "
+            f"evaluated: {reason}"
+        )
+        for (law, reason), count in left.items()
+    ]
     if not found:
-        return [Text(f"no cell differs from {document.baseline}")]
+        if left.total() < cells:
+            other = "other " if lines else ""
+            lines.append(Text(f"no {other}cell differs from {document.baseline}"))
+        return lines
     columns: Sequence[Column[Change]] = (
         Column("criterion", lambda one: TableCell(one.criterion)),
         Column("cell", lambda one: TableCell(one.cell)),
@@ -80,7 +93,8 @@ def changes(document: EvaluationDocument) -> list[Table | Text]:
         Column(document.law, lambda one: TableCell(text.value(one.after))),
         Column("verdict", _changed),
     )
-    return [Text(f"changes from {document.baseline}:"), printed(columns, found, expand=True)]
+    title = Text(f"changes from {document.baseline}:")
+    return [*lines, title, printed(columns, found, expand=True)]
 
 
 def sensitivity(found: Sequence[Sensitivity]) -> list[Table | Text]:

@@ -91,6 +91,7 @@ def evaluate(
         _, before = _judged(with_law(plan, baseline), sampling, search=False)
         document["baseline"] = baseline
         document["changes"] = changes.between(before, found)
+        document["uncompared"] = changes.uncompared(baseline, before, law, found)
     if sensitivity:
         once = replace(sampling, seeds=1, precision=None)
         document["sensitivity"] = parameters.of(
@@ -186,8 +187,11 @@ def _plan(
             raise InputError(_COMMAND_LINE, name, f"unknown value {shown(word)}{close}")
     mine = dict.fromkeys((law,) if baseline is None else (law, baseline))
     own = law_files.with_installed(laws or {}, (*mine, *rivals))
-    compare.select(",".join(mine), "sim", own)
-    compare.select(",".join(rivals), "sim", own)
+    for one in mine:
+        if compare.select(one, "sim", own) != [one]:
+            problem = f"takes one law, got {one}"
+            raise InputError("", "", f"evaluate {problem}", "for two versions: --baseline")
+    rivals = tuple(compare.select(",".join(rivals), "sim", own))
     subject = Subject(law, rivals, own, recovery, routers, tuple(sets), quick)
     if routers != "all" and not subject.is_explicit():
         problem = f"no effect on {law}, in which routers take no part"

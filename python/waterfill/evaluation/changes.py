@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from waterfill.analysis.seeds import estimate
-from waterfill.evaluation.verdict import Change, CriterionVerdict, LimitVerdict
+from waterfill.evaluation.verdict import (
+    NO_LIMIT,
+    CellVerdict,
+    Change,
+    CriterionVerdict,
+    LimitVerdict,
+    Uncompared,
+)
 
 
 def between(before: Sequence[CriterionVerdict], after: Sequence[CriterionVerdict]) -> list[Change]:
@@ -26,6 +33,28 @@ def between(before: Sequence[CriterionVerdict], after: Sequence[CriterionVerdict
                 if limit.id in limits
             ]
     return [change for change in found if _counts(change)]
+
+
+def uncompared(
+    baseline: str, before: Sequence[CriterionVerdict], law: str, after: Sequence[CriterionVerdict]
+) -> list[Uncompared]:
+    """Return the cells of the grid in which `baseline` or `law` was not evaluated."""
+    found = []
+    for old, new in zip(before, after, strict=True):
+        cells = {cell.name: cell for cell in new.cells}
+        for cell in old.cells:
+            for name, one in ((baseline, cell), (law, cells[cell.name])):
+                if _is_left_out(one):
+                    reason = one.reason or "no reason is known"
+                    found.append(
+                        Uncompared(criterion=new.id, cell=cell.name, law=name, reason=reason)
+                    )
+                    break
+    return found
+
+
+def _is_left_out(cell: CellVerdict) -> bool:
+    return cell.verdict == "not evaluated" and not cell.limits and cell.reason != NO_LIMIT
 
 
 def _change(criterion: str, cell: str, old: LimitVerdict, new: LimitVerdict) -> Change:

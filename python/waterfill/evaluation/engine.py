@@ -24,6 +24,7 @@ from waterfill.papers.claims.schema import Claim
 from waterfill.papers.claims.verdict import REFUSALS, judge_values, mean, measure
 from waterfill.papers.jobs import Job, run_jobs
 from waterfill.runs import window
+from waterfill.runs.laws import LawError
 from waterfill.runs.progress import Tick
 from waterfill.runs.result import Result
 
@@ -62,6 +63,7 @@ class _State:
     uses: dict[str, dict[int, Use]] = field(default_factory=dict)
     seeds: int = 0
     refused: str | None = None
+    error: str | None = None
 
     def of(self, role: str, limit: str) -> list[float | None]:
         """Return a limit's values on the runs of a role, by seed."""
@@ -128,7 +130,9 @@ def _run(plan: Plan, states: Iterable[_State], count: int, sampling: Sampling) -
         missing.difference_update(keys)
         for place, _, _ in keys:
             state = by_place[place]
-            state.refused = state.refused or why(error)
+            if isinstance(error, LawError):
+                state.error = state.error or str(error)
+            state.refused = state.error or state.refused or why(error)
 
     run_jobs(
         jobs, keep, cached=sampling.cached, planned=sampling.planned, progress=sampling.progress,
@@ -181,10 +185,13 @@ def _judged(plan: Plan, state: _State) -> CellVerdict:
     """Return the verdict on a cell from the values of its limits."""
     cell = state.cell
     if state.refused is not None:
-        return CellVerdict(
+        refused = CellVerdict(
             name=cell.name, values_=dict(cell.values), verdict="not evaluated", seeds=[],
             limits=[], reason=state.refused,
         )  # fmt: skip
+        if state.error is not None:
+            refused["error"] = state.error
+        return refused
     limits = [_judged_limit(plan, state, claim) for claim in cell.claims]
     verdict, reason = of_cell(limits)
     found = CellVerdict(

@@ -34,6 +34,9 @@ MET: Mapping[ClaimVerdict, Met] = {
 }
 """The verdict on a limit by that on its claim."""
 
+NO_LIMIT = "no limit applies"
+"""Reason of a cell in which no limit applies."""
+
 # Part of the reference's share below which a law does not use the path, where that one does.
 _USE = 0.5
 _USED = 0.01
@@ -96,6 +99,7 @@ class CellVerdict(Record):
     """Verdict on one cell. `file` is the scenario of the law's run, relative to the output folder.
 
     `added` is true for cells between those of the grid, which the search for a boundary added.
+    `error` is the error in a law's own code that ended a run of the cell.
     """
 
     name: str
@@ -105,6 +109,7 @@ class CellVerdict(Record):
     limits: list[LimitVerdict]
     file: str = ""
     reason: str | None = None
+    error: str | None = None
     use: Use | None = None
     reference: Use | None = None
     added: bool = False
@@ -163,6 +168,15 @@ class Change(Record):
     verdict_after: Met
 
 
+class Uncompared(Record):
+    """A cell that is not compared with the baseline, because `law` was not evaluated in it."""
+
+    criterion: str
+    cell: str
+    law: str
+    reason: str
+
+
 class VerdictChange(Record):
     """A criterion with another verdict, or with the same verdict and other verdicts on `cells`."""
 
@@ -204,8 +218,8 @@ class Calibration(Record):
 class EvaluationDocument(Record):
     """The document of `evaluate --json`, and of verdicts.json.
 
-    `changes` compares with the law `baseline`. `sensitivity` and
-    `calibration` are there after the options of these names.
+    `changes` compares with the law `baseline`, in all cells of the grid except those in
+    `uncompared`. `sensitivity` and `calibration` are there after the options of these names.
     """
 
     schema_version: int
@@ -219,6 +233,7 @@ class EvaluationDocument(Record):
     criteria: list[CriterionVerdict]
     baseline: str | None = None
     changes: list[Change] | None = None
+    uncompared: list[Uncompared] | None = None
     sensitivity: list[Sensitivity] | None = None
     calibration: list[Calibration] | None = None
 
@@ -230,7 +245,7 @@ def of_cell(limits: Sequence[LimitVerdict]) -> tuple[Verdict, str | None]:
         return "fails", None
     if "met" in verdicts:
         return "meets", None
-    return "not evaluated", "no limit has a value in this cell" if limits else "no limit applies"
+    return "not evaluated", "no limit has a value in this cell" if limits else NO_LIMIT
 
 
 def of_cells(cells: Iterable[CellVerdict]) -> tuple[Verdict, str | None]:
@@ -332,3 +347,12 @@ def counts(criteria: Iterable[CriterionVerdict]) -> Mapping[Verdict, int]:
     """Return the number of criteria with each verdict."""
     found = [criterion.verdict for criterion in criteria]
     return {verdict: found.count(verdict) for verdict in VERDICTS}
+
+
+def errors(criteria: Iterable[CriterionVerdict]) -> list[str]:
+    """Return each error in a law's own code, with the number of cells that it ended."""
+    cells = [cell for criterion in criteria for cell in criterion.cells]
+    found = [cell.error for cell in cells if cell.error is not None]
+    return [
+        f"{error} (in {found.count(error)} of {len(cells)} cells)" for error in dict.fromkeys(found)
+    ]

@@ -287,6 +287,9 @@ def _changes(document: EvaluationDocument) -> Table | None:
         (one.criterion, one.cell, f"{one.limit} ({one.unit})", text.value(one.before),
          text.value(one.after), one.verdict_before, one.verdict_after)
         for one in document.changes or ()
+    ] + [
+        (one.criterion, one.cell, f"{one.law} was not evaluated: {one.reason}", "–", "–", "–", "–")
+        for one in document.uncompared or ()
     ]  # fmt: skip
     heads = ("criterion", "cell", "limit", document.baseline, document.law, "was", "is")
     columns: list[Column[tuple[str, ...]]] = [

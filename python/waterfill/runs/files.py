@@ -77,6 +77,16 @@ def write_text(path: Path, text: str) -> Path:
     return write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"))
 
 
+def check_writable(path: Path) -> None:
+    """Raise WriteError if a file of this name could not be written; leave no trace."""
+
+    def place(_: Path, path: Path) -> None:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+
+    write_atomically(path, Path.touch, place)
+
+
 def write_parquet(path: Path, table: pa.Table) -> Path:
     """Write a table as Parquet atomically; raise WriteError if that fails."""
     import pyarrow.parquet as pq

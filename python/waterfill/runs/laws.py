@@ -308,6 +308,10 @@ def bound(law: PythonLaw, values: Mapping[str, ParamValue | None]) -> BoundLaw:
 # --- errors ------------------------------------------------------------------------------------
 
 
+class LawError(InputError):
+    """Error in a law's own code: an exception, or an answer that the core refuses."""
+
+
 def text_of(error: BaseException) -> str:
     """Return an exception's type and text, or only the type if the exception has no usable text."""
     kind = type(error).__name__
@@ -340,11 +344,11 @@ def errors(names: Iterable[str], scenario: Scenario, *, building: bool) -> Itera
         found = raised(known, error)
         if found is None and building and name is None and isinstance(error, ValueError):
             raise scenario.core_error(error) from None
-        raise found or InputError("run", f"{KEY}.{known}", text_of(error)) from error
+        raise found or LawError("run", f"{KEY}.{known}", text_of(error)) from error
 
 
-def raised(name: str, error: BaseException) -> InputError | None:
-    """Return an InputError for an error raised in a law's code, or None for any other error."""
+def raised(name: str, error: BaseException) -> LawError | None:
+    """Return a LawError for an error raised in a law's code, or None for any other error."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -355,4 +359,4 @@ def raised(name: str, error: BaseException) -> InputError | None:
         return None
     place = frames[-1]
     at = f"{place.filename}:{place.lineno}"
-    return InputError(at, place.name, f"the law {name} raised {text_of(error)}")
+    return LawError(at, place.name, f"the law {name} raised {text_of(error)}")

@@ -24,7 +24,14 @@ class Broken(Slow):
     def on_ack(self, ack):
         raise ZeroDivisionError
 
-LAWS = {"slow": waterfill.PythonLaw(source=Slow), "broken": waterfill.PythonLaw(source=Broken)}
+class NotFinite(Slow):
+    def limit(self):
+        return float("nan"), None
+
+LAWS = {
+    name: waterfill.PythonLaw(source=law)
+    for name, law in {"slow": Slow, "broken": Broken, "nan": NotFinite}.items()
+}
 """
 
 
@@ -53,11 +60,57 @@ def test_a_law_that_does_not_use_the_path_is_named(evaluate):
     assert "limited by window" in text
 
 
-def test_a_law_that_raises_is_not_evaluated(evaluate):
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("broken",),
+            "laws.py:14: on_ack: the law broken raised ZeroDivisionError (in 4 of 4 cells)",
+        ),
+        (("nan",), "run: laws.nan: TypeError: limit: must return a window"),
+        (
+            ("cubic", "--against", "cubic,broken"),
+            "laws.py:14: on_ack: the law broken raised ZeroDivisionError (in 1 of 7 cells)",
+        ),
+    ],
+)
+def test_a_law_with_an_error_ends_with_2_and_its_own_message(evaluate, arguments, message):
     Path("laws.py").write_text(LAWS)
-    ran = evaluate("broken", "--law", "laws.py", "--seeds", "1")
+    Path("e.toml").write_text("kept")
+    ran = evaluate(
+        *arguments, "--law", "laws.py", "--seeds", "1", "-o", "out", "--record", "e.toml"
+    )
+    assert ran.code == 2
+    assert message in ran.err
+    assert "e.toml: not written" in ran.err
+    assert Path("e.toml").read_text() == "kept"
+    suite = ElementTree.parse("out/junit.xml").getroot()[0]
+    found = [error.get("message") or "" for error in suite.iter("error")]
+    assert found
+    assert suite.get("errors") == str(len(found))
+    assert message.partition(" (in")[0] in found[0]
+
+
+def test_a_baseline_with_an_error_is_not_said_to_be_equal(evaluate):
+    Path("laws.py").write_text(LAWS)
+    arguments = ("slow", "--law", "laws.py", "--seeds", "1", "--quick", "--baseline", "broken")
+    ran = evaluate(*arguments)
     assert ran.code == 0
-    assert "the law broken raised ZeroDivisionError" in ran.out
+    text = " ".join(ran.out.split())
+    assert "not compared with broken in 3 of 3 cells: broken was not evaluated: laws.py:14" in text
+    assert "differs" not in text
+    assert len(evaluate(*arguments, "--json").document["uncompared"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"), [("nosuch/x.toml", "no such file"), ("folder", "is a directory")]
+)
+def test_a_record_that_cannot_be_written_is_refused_before_the_runs(evaluate, record, reason):
+    Path("folder").mkdir()
+    ran = evaluate("cubic", "--seeds", "1", "--record", record, "-o", "out")
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{record}: cannot be written: {reason}" in ran.err
+    assert [path.name for path in Path().iterdir() if path.name != "small"] == ["folder"]
 
 
 def test_the_files_agree_with_the_document(evaluate):
@@ -131,6 +184,8 @@ def test_list_has_the_source_of_each_limit(evaluate):
     [
         ((), "evaluate: no law given; type the name of a law"),
         (("cubicc",), 'unknown protocol "cubicc", did you mean "cubic"?'),
+        (("cubic,reno",), "evaluate takes one law, got cubic,reno; for two versions: --baseline"),
+        (("explicit",), "evaluate takes one law, got explicit; for two versions: --baseline"),
         (("cubic", "--seeds", "many"), 'seeds: must be auto or a number, got "many"'),
         (("cubic", "--precision", "x"), 'precision: must be a share such as 5%, got "x"'),
         (("cubic", "--expect", "e.toml"), "e.toml: cannot read the file"),
