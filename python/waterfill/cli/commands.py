@@ -119,7 +119,7 @@ app.command(
 )(laws.verify)
 app.command(
     epilog=examples(
-        "waterfill report out    # what run, compare, sweep, evaluate or reproduce wrote",
+        "waterfill report out    # of run, compare, sweep, evaluate, reproduce",
     ),
 )(report.report)
 

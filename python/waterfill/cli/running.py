@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from waterfill.contract.summary import Summary
     from waterfill.runs.capture import Capture
     from waterfill.runs.directory import Stage
+    from waterfill.runs.endpoints import Endpoints
     from waterfill.runs.laws import PythonLaw
     from waterfill.runs.qlog import Qlog
     from waterfill.runs.result import Result
@@ -155,7 +156,7 @@ def run(
     style: Style = "screen",
 ) -> None:
     """Run a scenario; print the rates of flows and queues of links."""
-    from waterfill.runs import backends, endpoints
+    from waterfill.runs import backends
     from waterfill.runs.progress import Bar
     from waterfill.scenario.loading import load
 
@@ -182,7 +183,7 @@ def run(
             with Bar(one_line(loaded.name)) as bar:
                 result = backends.run(
                     loaded, on=on, progress=bar, capture=capture, threads=threads, laws=own,
-                    steps=steps, qlog=logs, endpoints=endpoints.parse(endpoint or []),
+                    steps=steps, qlog=logs, endpoints=_endpoints(endpoint or []),
                 )  # fmt: skip
         except KeyboardInterrupt:  # before the run had anything
             raise typer.Exit(INTERRUPTED) from None
@@ -206,6 +207,15 @@ def run(
         raise typer.Exit(INTERRUPTED)
     if _failed(result.summary) or failed:
         raise typer.Exit(1)
+
+
+def _endpoints(options: list[str]) -> Endpoints | None:
+    """Return the endpoints of options FLOW=LIBRARY; without options the module is not loaded."""
+    if not options:
+        return None
+    from waterfill.runs import endpoints
+
+    return endpoints.parse(options)
 
 
 def _show_run(result: Result) -> None:

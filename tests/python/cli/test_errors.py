@@ -59,10 +59,10 @@ MESSAGES = {
     "plot d.toml": "d.toml: a file, not a directory",
     "plot empty": "empty: not the directory of a run: it has no summary.json",
     "report nope": "nope: no such directory",
-    "report empty": "empty: no results here; name a directory that run -o, compare -o, sweep -o or "
-    "reproduce wrote",
-    "report out empty": "empty: no results here; name a directory that run -o, compare -o, sweep "
-    "-o or reproduce wrote",
+    "report empty": "empty: no results here; name a directory that run -o, compare -o, "
+    "sweep -o, evaluate -o or reproduce wrote",
+    "report out empty": "empty: no results here; name a directory that run -o, compare -o, "
+    "sweep -o, evaluate -o or reproduce wrote",
     "reproduce foo": "reproduce: foo: unknown experiment; waterfill reproduce --list shows all",
     "sweep d.toml --grid rate=1": "command line: rate: unknown key, did you mean "
     '"link.bottleneck.rate"?',
