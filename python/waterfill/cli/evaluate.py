@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from waterfill.evaluation.api import Evaluation
-    from waterfill.evaluation.expected import ExpectedFile
     from waterfill.evaluation.verdict import EvaluationDocument
     from waterfill.runs.directory import Stage
     from waterfill.runs.laws import PythonLaw
@@ -107,7 +106,6 @@ def evaluate(
     as many seeds as their verdicts need. With -o, report.html, verdicts.json and a scenario file
     for each cell are written to DIR.
     """
-    from waterfill.evaluation import expected
     from waterfill.evaluation.verdict import errors
     from waterfill.report import write as report
 
@@ -115,7 +113,8 @@ def evaluate(
         _list(suite, json=json)
         return
     own = laws_of(file)
-    wanted = _wanted(expect, record, suite, only, quick=quick)
+    if only is not None and record is not None:
+        raise InputError("command line", "record", "not possible with --only", "remove one of them")
     with ExitStack() as stack:
         stage = _stage(stack, output, record)
         found = _run(
@@ -133,11 +132,11 @@ def evaluate(
             baseline=baseline,
             sensitivity=sensitivity,
             calibrate=calibrate,
+            expect=expect,
             cached=not fresh,
         )
-        differences = None if wanted is None else expected.differences(wanted, found.document)
         wrong = errors(found.document.criteria)
-        unwritten = _write(found, stage, None if wrong else record, differences)
+        unwritten = _write(found, stage, None if wrong else record)
     if output is not None and not unwritten.errors:
         with unwritten.collected():
             report.write(output)
@@ -147,35 +146,21 @@ def evaluate(
         _show(found.document)
         if output is not None and not unwritten.errors:
             print_text(f"written to {output}")
-    _end(unwritten, differences or (), wrong, record)
+    _end(found, unwritten, wrong, record)
 
 
 def _end(
-    unwritten: Unwritten, differences: Sequence[str], wrong: Sequence[str], record: Path | None
+    found: Evaluation, unwritten: Unwritten, wrong: Sequence[str], record: Path | None
 ) -> None:
     """Print what differs from the record and errors in laws; exit with 1 or 2 if there are any."""
-    for line in (*differences, *wrong):
+    differences = found.differences or ()
+    for line in (*found.notices, *differences, *wrong):
         print(line, file=sys.stderr)
     if wrong and record is not None:
         print(f"{record}: not written, because a law has an error", file=sys.stderr)
     failed = unwritten.report() or differences
     if failed or wrong:
         raise typer.Exit(2 if wrong else 1)
-
-
-def _wanted(
-    expect: Path | None, record: Path | None, suite: str, only: str | None, *, quick: bool
-) -> ExpectedFile | None:
-    """Return the verdicts to compare with, if any; raise InputError for wrong options."""
-    from waterfill.evaluation import expected, suites
-
-    if only is not None and (expect is not None or record is not None):
-        option = "expect" if expect is not None else "record"
-        raise InputError("command line", option, "not possible with --only", "remove one of them")
-    if expect is None:
-        return None
-    content = suites.load(suite).content
-    return expected.read(expect, f"{content.name} {content.version}", quick)
 
 
 def _stage(stack: ExitStack, output: Path | None, record: Path | None) -> Stage | None:
@@ -214,9 +199,7 @@ def _only(own: Mapping[str, PythonLaw]) -> str:
     return next(iter(own))
 
 
-def _write(
-    found: Evaluation, stage: Stage | None, record: Path | None, differences: list[str] | None
-) -> Unwritten:
+def _write(found: Evaluation, stage: Stage | None, record: Path | None) -> Unwritten:
     """Write the record and the output directory; return what could not be written."""
     from waterfill.evaluation import expected, output
     from waterfill.runs.files import write_text
@@ -227,7 +210,7 @@ def _write(
             write_text(record, expected.text(found.document))
     with unwritten.collected():
         if stage is not None:
-            output.write(found.document, found.cells, stage, differences)
+            output.write(found.document, found.cells, stage, found.differences)
     return unwritten
 
 

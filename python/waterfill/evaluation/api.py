@@ -11,7 +11,7 @@ from waterfill.analysis import compare
 from waterfill.analysis.seeds import MAX_SEEDS as MOST
 from waterfill.contract.summary import SCHEMA_VERSION
 from waterfill.errors import InputError, nearest, shown
-from waterfill.evaluation import calibration, changes, output, suites
+from waterfill.evaluation import calibration, changes, expected, output, suites
 from waterfill.evaluation import sensitivity as parameters
 from waterfill.evaluation.boundary import Bracket, brackets, refine
 from waterfill.evaluation.engine import MAX_SEEDS, Planned, Progress, Sampling, run_cells
@@ -36,16 +36,22 @@ _COMMAND_LINE = "command line"
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A law's verdicts as a document, with the plan and the cells they are from, by criterion."""
+    """A law's verdicts as a document, with the plan and the cells they are from, by criterion.
+
+    With a record, `differences` has one line for each criterion that differs from it, and `notices`
+    says where the record does not fit.
+    """
 
     document: EvaluationDocument
     plan: Plan
     cells: Mapping[str, Sequence[Cell]]
+    differences: Sequence[str] | None = None
+    notices: Sequence[str] = ()
 
     def write(self, folder: str | Path) -> None:
         """Write the documents and the cells' scenarios to a folder; raise WriteError on failure."""
         with Stage(folder) as stage:
-            output.write(self.document, self.cells, stage)
+            output.write(self.document, self.cells, stage, self.differences)
 
 
 def evaluate(
@@ -64,6 +70,7 @@ def evaluate(
     baseline: str | None = None,
     sensitivity: bool = False,
     calibrate: bool = False,
+    expect: str | Path | None = None,
     cached: bool = True,
     planned: Planned | None = None,
     progress: Progress | None = None,
@@ -78,13 +85,15 @@ def evaluate(
     `set` overrides keys of all scenarios. With `baseline`, the name of another law, the document
     lists what differs from it. With `sensitivity` it lists the verdicts on the quick cells that
     change with each parameter ± 20 %, and with `calibrate` it compares short runs of this version
-    with formulas. `planned` and `progress` are those of `papers.jobs.run_jobs`. Raises InputError
-    for wrong input before any run, and `engine.Interrupted` after Ctrl-C.
+    with formulas. `expect` is a file of recorded verdicts to compare with. `planned` and `progress`
+    are those of `papers.jobs.run_jobs`. Raises InputError for wrong input before any run, and
+    `engine.Interrupted` after Ctrl-C.
     """
     plan = _plan(law, suite, against, laws, recovery, routers, quick, set, baseline)
     plan = replace(plan, only=tuple(only))
     sampling = _sampling(plan, seeds, precision, cached)
     sampling = replace(sampling, planned=planned, progress=progress)
+    wanted = None if expect is None else _expected(plan, sampling, Path(expect))
     cells, found = _judged(plan, sampling)
     document = _document(plan, sampling, found)
     if baseline is not None:
@@ -99,7 +108,22 @@ def evaluate(
         )
     if calibrate:
         document["calibration"] = calibration.calibrate()
-    return Evaluation(document, plan, cells)
+    if expect is None or wanted is None:
+        return Evaluation(document, plan, cells)
+    differences = expected.differences(wanted, document)
+    return Evaluation(
+        document, plan, cells, differences, expected.notices(Path(expect), wanted, law)
+    )
+
+
+def _expected(plan: Plan, sampling: Sampling, file: Path) -> expected.ExpectedFile:
+    """Read recorded verdicts; raise InputError if they are of another suite or other options."""
+    if plan.only:
+        raise InputError(_COMMAND_LINE, "expect", "not possible with --only", "remove one of them")
+    subject = plan.subject
+    wanted = expected.options(subject.against, _options(plan, sampling))
+    content = plan.suite.content
+    return expected.read(file, f"{content.name} {content.version}", subject.quick, wanted)
 
 
 def _sampling(plan: Plan, seeds: int | None, precision: float, cached: bool) -> Sampling:
@@ -229,14 +253,6 @@ def _document(
     from waterfill._core import version
 
     subject, content = plan.subject, plan.suite.content
-    options: dict[str, Any] = {
-        "recovery": subject.recovery,
-        "routers": subject.routers,
-        "quick": subject.quick,
-        "seeds": sampling.seeds if sampling.precision is None else "auto",
-        "precision": sampling.precision,
-        "set": list(subject.sets),
-    }
     return EvaluationDocument(
         schema_version=SCHEMA_VERSION,
         suite=content.name,
@@ -245,9 +261,22 @@ def _document(
         waterfill=version(),
         law=subject.law,
         against=list(subject.against),
-        options=options,
+        options=_options(plan, sampling),
         criteria=criteria,
     )
+
+
+def _options(plan: Plan, sampling: Sampling) -> dict[str, Any]:
+    """Return the options of an evaluation, as its document has them."""
+    subject = plan.subject
+    return {
+        "recovery": subject.recovery,
+        "routers": subject.routers,
+        "quick": subject.quick,
+        "seeds": sampling.seeds if sampling.precision is None else "auto",
+        "precision": sampling.precision,
+        "set": list(subject.sets),
+    }
 
 
 def with_law(plan: Plan, law: str) -> Plan:

@@ -35,6 +35,20 @@ LAWS = {
 """
 
 
+RECORD = """
+suite = "small 1.0"
+law = "maxnet"
+quick = false
+[options]
+against = ["cubic", "window"]
+routers = "all"
+seeds = "auto"
+precision = 0.05
+set = []
+[verdicts]
+"""
+
+
 @pytest.fixture
 def evaluate(waterfill, suite):
     return lambda *arguments: waterfill("evaluate", "--suite", str(suite), *arguments)
@@ -154,6 +168,40 @@ def test_expect_compares_with_what_record_wrote(evaluate, suite):
     assert (ran.code, ran.err) == (2, "e.toml: quick: is false; leave --quick out\n")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "was", "now"),
+    [
+        (("--seeds", "1"), "--seeds auto", "--seeds 1"),
+        (("--precision", "10%"), "--precision 5%", "--precision 10%"),
+        (("--against", "reno"), "--against cubic,window", "--against reno"),
+        (("--recovery", "quic"), "no --recovery", "--recovery quic"),
+        (("--routers", "none"), "--routers all", "--routers none"),
+        (("--set", "duration=2 s"), "no --set", "--set duration=2 s"),
+    ],
+)
+def test_expect_refuses_a_record_with_other_options(evaluate, arguments, was, now):
+    common = ["maxnet", "--expect", "e.toml"]
+    Path("e.toml").write_text(RECORD)
+    ran = evaluate(*common, *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == (
+        f"e.toml: options: recorded with {was}, this run has {now}; type the options of the record,"
+        " or record again with --record\n"
+    )
+
+
+def test_expect_says_where_a_record_does_not_fit(evaluate):
+    assert evaluate("sack", "--quick", "--record", "e.toml").code == 0
+    assert "[options]" in Path("e.toml").read_text()
+    ran = evaluate("newreno", "--quick", "--expect", "e.toml")
+    assert "e.toml: recorded for sack, compared with newreno" in ran.err
+    old = re.sub(r"(?s)\[options\].*?\n\n", "", Path("e.toml").read_text())
+    Path("e.toml").write_text(old)
+    ran = evaluate("sack", "--quick", "--expect", "e.toml")
+    assert ran.code == 0
+    assert "e.toml: has no options, so they were not compared" in ran.err
+
+
 def test_expect_notices_a_cell_that_begins_to_fail(evaluate):
     assert evaluate("cubic", "--seeds", "1", "--record", "e.toml").code == 0
     Path("e.toml").write_text(Path("e.toml").read_text().replace('"100 packets"', '"5 packets"'))
@@ -191,6 +239,7 @@ def test_list_has_the_source_of_each_limit(evaluate):
         (("cubic", "--expect", "e.toml"), "e.toml: cannot read the file"),
         (("cubic", "--only", "quue"), 'unknown criterion "quue", did you mean "queue"?'),
         (("cubic", "--only", "queue", "--record", "e"), "record: not possible with --only"),
+        (("cubic", "--only", "queue", "--expect", "e"), "expect: not possible with --only"),
     ],
 )
 def test_wrong_input_is_one_line(evaluate, arguments, message):
