@@ -106,11 +106,14 @@ def evaluate(
     as many seeds as their verdicts need. With -o, report.html, verdicts.json and a scenario file
     for each cell are written to DIR.
     """
+    from waterfill.evaluation import api
     from waterfill.evaluation.verdict import errors
     from waterfill.report import write as report
 
     if listing:
-        _list(suite, json=json)
+        named = [name for name in (law, baseline) if name is not None]
+        api.known_laws(named, [] if against is None else _names(against), laws_of(file))
+        _list(suite, [] if only is None else _names(only), json=json)
         return
     own = laws_of(file)
     if only is not None and record is not None:
@@ -214,12 +217,12 @@ def _write(found: Evaluation, stage: Stage | None, record: Path | None) -> Unwri
     return unwritten
 
 
-def _list(name: str, *, json: bool) -> None:
-    """Print the limits of a suite, with their sources."""
+def _list(name: str, only: list[str], *, json: bool) -> None:
+    """Print the limits of a suite, or of the criteria that `only` names, with their sources."""
     from waterfill.cli import evaluate_tables
     from waterfill.evaluation import suites
 
-    suite = suites.load(name)
+    suite = suites.select(suites.load(name), only)
     entries = suites.entries(suite)
     if json:
         content = suite.content

@@ -209,18 +209,29 @@ def _plan(
         if word is not None and word not in known:
             close = nearest(word, known)
             raise InputError(_COMMAND_LINE, name, f"unknown value {shown(word)}{close}")
-    mine = dict.fromkeys((law,) if baseline is None else (law, baseline))
-    own = law_files.with_installed(laws or {}, (*mine, *rivals))
-    for one in mine:
-        if compare.select(one, "sim", own) != [one]:
-            problem = f"takes one law, got {one}"
-            raise InputError("", "", f"evaluate {problem}", "for two versions: --baseline")
-    rivals = tuple(compare.select(",".join(rivals), "sim", own))
+    named = [law] if baseline is None else [law, baseline]
+    own, rivals = known_laws(named, rivals, laws or {})
     subject = Subject(law, rivals, own, recovery, routers, tuple(sets), quick)
     if routers != "all" and not subject.is_explicit():
         problem = f"no effect on {law}, in which routers take no part"
         raise InputError(_COMMAND_LINE, "routers", problem, "remove it")
     return Plan(chosen, subject)
+
+
+def known_laws(
+    names: Sequence[str], rivals: Sequence[str], laws: Mapping[str, PythonLaw]
+) -> tuple[dict[str, PythonLaw], tuple[str, ...]]:
+    """Return the laws in Python, with those of installed packages that are named, and the rivals.
+
+    In `rivals`, `explicit` and `all` stand for several. Raises InputError for a name that is no
+    law, a rival named twice, and a group in `names`.
+    """
+    own = law_files.with_installed(laws, (*names, *rivals))
+    for one in names:
+        if compare.select(one, "sim", own) != [one]:
+            problem = f"takes one law, got {one}"
+            raise InputError("", "", f"evaluate {problem}", "for two versions: --baseline")
+    return own, tuple(compare.select(",".join(rivals), "sim", own)) if rivals else ()
 
 
 def _warnings(cells: Sequence[CellVerdict], reference: str) -> list[str]:

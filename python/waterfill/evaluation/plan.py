@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from waterfill.errors import InputError, nearest, shown
+from waterfill.errors import InputError
+from waterfill.evaluation import suites
 from waterfill.evaluation.schema import Value
 from waterfill.evaluation.suites import Criterion, Suite
 from waterfill.network import chance, protocols
@@ -103,17 +104,10 @@ class Plan:
         for a name that is neither, and for a `--set` that would replace a law.
         """
         _check_sets(self.subject)
-        every = self.suite.criteria
-        known = {one.id for one in every} | {one.content.section for one in every}
-        for name in self.only:
-            if name not in known:
-                problem = f"unknown criterion {shown(name)}{nearest(name, known)}"
-                raise InputError("command line", "only", problem)
         return [
             _without_fixed_axes(one, self.subject.sets)
-            for one in every
+            for one in suites.select(self.suite, self.only).criteria
             if not (self.subject.quick and one.content.quick.skip)
-            and (not self.only or not {one.id, one.content.section}.isdisjoint(self.only))
         ]
 
     def cells(self, criterion: Criterion) -> list[Cell]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from waterfill.contract.record import Record
@@ -73,6 +73,21 @@ def load(name: str | Path) -> Suite:
     if not criteria:
         raise InputError(str(folder), "", "the suite has no criterion; add a CRITERION.toml")
     return Suite(folder, content, tuple(criteria))
+
+
+def select(suite: Suite, only: Collection[str]) -> Suite:
+    """Return a suite with the criteria that `only` names by id or section, or with all if it is
+    empty; raise InputError for a name that is neither.
+    """
+    known = {name for one in suite.criteria for name in (one.id, one.content.section)}
+    for name in only:
+        if name not in known:
+            problem = f"unknown criterion {shown(name)}{nearest(name, known)}"
+            raise InputError("command line", "only", problem)
+    if not only:
+        return suite
+    kept = [one for one in suite.criteria if one.id in only or one.content.section in only]
+    return replace(suite, criteria=tuple(kept))
 
 
 class LimitEntry(Record):

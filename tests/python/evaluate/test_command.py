@@ -227,9 +227,17 @@ def test_list_has_the_source_of_each_limit(evaluate):
     assert limits["real-time"]["not_evaluated"] == "no model of a call"
 
 
+def test_list_has_only_the_criteria_named(evaluate):
+    listed = evaluate("--list", "--only", "2.11", "--json").document["limits"]
+    assert [one["criterion"] for one in listed] == ["real-time"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("--list", "--only", "nonsense"), 'only: unknown criterion "nonsense"'),
+        (("--list", "cubicc"), 'unknown protocol "cubicc", did you mean "cubic"?'),
+        (("--list", "--against", "x,cubic"), 'unknown protocol "x"'),
         ((), "evaluate: no law given; type the name of a law"),
         (("cubicc",), 'unknown protocol "cubicc", did you mean "cubic"?'),
         (("cubic,reno",), "evaluate takes one law, got cubic,reno; for two versions: --baseline"),
