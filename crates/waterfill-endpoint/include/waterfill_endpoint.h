@@ -48,7 +48,7 @@ void wf_start(struct wf_endpoint *endpoint, uint64_t now);
 void wf_write(struct wf_endpoint *endpoint, uint64_t now, uint64_t bytes);
 /* Returns the number of the application's bytes that have arrived in order since the last call. */
 uint64_t wf_read(struct wf_endpoint *endpoint, uint64_t now);
-/* Writes a datagram that may leave now to `payload`, which has room for WF_MAX_PAYLOAD bytes, and its codepoint to `ecn`.
+/* Writes a datagram that may leave now to `payload`, a buffer of WF_MAX_PAYLOAD bytes, and its codepoint to `ecn`.
  * Returns its size, or 0 if none may leave. */
 size_t wf_poll_transmit(struct wf_endpoint *endpoint, uint64_t now, uint8_t *payload, uint8_t *ecn);
 /* Handles a datagram that has arrived with this codepoint. */

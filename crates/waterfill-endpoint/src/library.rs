@@ -146,7 +146,7 @@ impl Endpoint for Loaded {
 
     fn poll_transmit(&mut self, now: Time) -> Option<Datagram> {
         let mut ecn = 0;
-        // SAFETY: as above; the buffer has room for a datagram.
+        // SAFETY: as above; the buffer is as large as any datagram.
         let size = unsafe {
             (self.functions.poll_transmit)(self.state.as_ptr(), now.0, self.buffer.as_mut_ptr(), &raw mut ecn)
         };

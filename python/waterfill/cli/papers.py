@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from typer import Argument, Option
@@ -137,11 +137,16 @@ def reproduce(
     unwritten.errors += found.unwritten
     failed = unwritten.report()
     if found.interrupted:
-        done = f"{len(found.claims)} of {len(chosen)} experiments finished"
-        print(f"interrupted: {done}; their results are in {base}", file=sys.stderr)
-        raise typer.Exit(INTERRUPTED)
+        _end_interrupted(len(found.claims), len(chosen), base)
     if _unexpected(judged) or failed:
         raise typer.Exit(1)
+
+
+def _end_interrupted(finished: int, wanted: int, base: Path) -> NoReturn:
+    """Say where the results of the finished experiments are, and end the program."""
+    done = f"{finished} of {wanted} experiments finished"
+    print(f"interrupted: {done}; their results are in {base}", file=sys.stderr)
+    raise typer.Exit(INTERRUPTED)
 
 
 def _check_names(names: Sequence[str], every: bool, listing: bool) -> None:
