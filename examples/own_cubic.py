@@ -61,6 +61,7 @@ class Cubic:
         self.params = connection.params
         self.packet_bytes = connection.packet_bytes
         self.cwnd: float = connection.initial_window_bytes / connection.packet_bytes
+        self.initial = self.cwnd
         self.ssthresh = inf
         self.timeouts = 0
         self.slow_start = SlowStart()
@@ -148,7 +149,15 @@ class Cubic:
             self.timeouts += 1
             self.cwnd = 1.0
         elif event == "syns_lost":
-            self.cwnd = 1.0
+            self.cwnd = self.initial = 1.0
+        elif event == "idle_restart":
+            self._decay(ps(now_s) - self.last_ack)
+
+    def _decay(self, pause: int) -> None:
+        """Halve the window for each second of a pause, the shortest timeout (RFC 2861)."""
+        for _ in range(min(pause // ps(1.0), 32)):
+            self.ssthresh = max(self.ssthresh, 0.75 * self.cwnd)
+            self.cwnd = max(self.cwnd / 2.0, min(self.cwnd, self.initial))
 
     def _reduced(self, *, timeout: bool) -> float:
         self.epoch = None

@@ -26,6 +26,10 @@ CASES: dict[str, tuple[Keys, Keys]] = {
     "time-outs": ({"event": OUTAGE}, {}),
     "marks": ({"queue": "codel", "buffer": "200 packets"}, {"ecn": True}),
     "an application that pauses": ({"loss": 0.002}, {"demand": "8 Mbit/s"}),
+    "pauses of seconds": (
+        {"rate": "10 Mbit/s", "buffer": "2 bdp", "loss": 0.001},
+        {"application": {"kind": "ticks", "sizes": "2 MB", "interval": "6 s"}},
+    ),
     "pacing": ({"buffer": "0.5 bdp"}, {"pacing": True}),
     "six flows": ({"buffer": "1 bdp"}, {"count": 6, "stagger": "500 ms"}),
     "parameters": ({"buffer": "1 bdp"}, {"params": {"beta": 0.5, "aggressiveness": 1.0}}),

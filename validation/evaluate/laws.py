@@ -1,6 +1,6 @@
 """CUBIC in Python with one planted fault each, and healthy variants without any.
 
-All laws share `Healthy`: examples/own_cubic.py with a restart of the window after a pause.
+All laws share `Healthy`, which is examples/own_cubic.py.
 """
 
 from __future__ import annotations
@@ -21,26 +21,17 @@ _OWN = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(_OWN)
 _Cubic: Any = _OWN.Cubic
 
-INITIAL_WINDOW = 10.0  # packets (RFC 6928)
 TICK_S = 0.001
 BASE = "healthy"
 
 
 class Healthy(_Cubic):  # type: ignore[misc]  # loaded from its file
-    """CUBIC that restarts from the initial window after a pause (RFC 5681 section 4.1)."""
+    """CUBIC without a fault."""
 
     cwnd: float
     ssthresh: float
     w_max: float
     cwnd_prior: float
-
-    def on_event(self, now_s: float, event: str) -> None:
-        """Handle an event of the host."""
-        if event == "idle_restart":
-            self.ssthresh = max(self.ssthresh, 0.75 * self.cwnd)
-            self.cwnd = min(self.cwnd, INITIAL_WINDOW)
-            self.epoch = None
-        super().on_event(now_s, event)
 
 
 class Paced(Healthy):
