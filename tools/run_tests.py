@@ -1,7 +1,8 @@
 """Run every test suite that this host supports, and print the totals last.
 
-Before the totals it prints what was skipped and why. Run by `make test` with .venv's interpreter.
-Exits 1 when a test failed or when none ran.
+Before the totals it prints what was skipped and why, then the names of the tests that failed, which
+the last lines of a log therefore hold. Run by `make test` with .venv's interpreter. Exits 1 when a
+test failed or when none ran.
 """
 
 from __future__ import annotations
@@ -32,12 +33,14 @@ class Outcome:
 
     passed: int = 0
     failed: int = 0
+    names: list[str] = field(default_factory=list)  # of the failed tests
     skipped: Counter[str] = field(default_factory=Counter)  # "test: why" → number of tests
 
     def add(self, other: Outcome) -> Outcome:
         """Add the counts of another suite to this outcome, which is returned."""
         self.passed += other.passed
         self.failed += other.failed
+        self.names += other.names
         self.skipped.update(other.skipped)
         return self
 
@@ -45,6 +48,7 @@ class Outcome:
 # Lines of a test binary. They are parsed because libtest's JSON needs a nightly compiler.
 # cargo-nextest, which writes JUnit files, runs no documentation examples.
 _ANNOUNCED = re.compile(r"running (\d+) tests?$")
+_FAILED = re.compile(r"test (.+?) \.\.\. FAILED")
 _IGNORED = re.compile(r"test (.+?) \.\.\. ignored(?:, (.+))?$")
 _TOTALS = re.compile(r"test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored; (\d+) measured;")
 
@@ -65,8 +69,9 @@ def count_binary(text: str, code: int = 0) -> Outcome:
         return Outcome(failed=1)
     passed, failed, skipped, measured = map(int, totals[-1].groups())
     failed += passed + failed + skipped + measured != announced or len(ignored) < skipped
-    names = Counter(f"{found[1]}: {found[2] or 'marked ignore'}" for found in ignored[:skipped])
-    return Outcome(passed, failed or int(code != 0), names)
+    failures = [found[1] for line in lines if (found := _FAILED.match(line))] if failed else []
+    skips = Counter(f"{found[1]}: {found[2] or 'marked ignore'}" for found in ignored[:skipped])
+    return Outcome(passed, failed or int(code != 0), failures, skips)
 
 
 def count_examples(text: str, code: int = 0) -> Outcome:
@@ -105,7 +110,11 @@ class Program:
         )
         seconds = time.monotonic() - start
         print(f"\n= {self.name}\n{done.stdout}= {self.name}: {seconds:.1f} s", flush=True)
-        return self.count(done.stdout, done.returncode)
+        outcome = self.count(done.stdout, done.returncode)
+        outcome.names = [f"{self.name}: {name}" for name in outcome.names]
+        if outcome.failed and not outcome.names:
+            outcome.names = [f"{self.name}: exit code {done.returncode}"]
+        return outcome
 
 
 def _rust_environment() -> dict[str, str]:
@@ -145,7 +154,7 @@ def cargo() -> Outcome:
     with timed("compile"):
         programs = compiled(features)
     if not programs:
-        return Outcome(failed=1, skipped=skipped)
+        return Outcome(failed=1, names=["cargo test --no-run"], skipped=skipped)
     examples = ["cargo", "test", "--locked", "--no-fail-fast", "--doc", *features]
     programs.append(Program("examples in documentation", examples, count=count_examples))
     # The tests of waterfill-linux wait for the kernel most of the time. The others compute, with a
@@ -172,7 +181,6 @@ def timed(name: str) -> Iterator[None]:
 
 def pytest() -> Outcome:
     """Run the Python tests."""
-    outcome = Outcome()
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         # One file stays in one process, so that its tests share a browser, a build or a namespace.
@@ -182,17 +190,27 @@ def pytest() -> Outcome:
         options = [*spread, "--durations=20", "--durations-min=5", f"--junitxml={report}"]
         command = [sys.executable, "-m", "pytest", *options]
         code = subprocess.run(command, cwd=ROOT, check=False).returncode
-        cases = list(ET.parse(report).iter("testcase")) if report.exists() else []
+        return count_report(report, code)
+
+
+def count_report(report: Path, code: int) -> Outcome:
+    """Count the tests in a JUnit report of pytest, given pytest's exit code."""
+    outcome = Outcome()
+    cases = list(ET.parse(report).iter("testcase")) if report.exists() else []
     for case in cases:
         skip = case.find("skipped")
-        if case.find("failure") is not None or case.find("error") is not None:
+        wrong = case.find("failure") if case.find("failure") is not None else case.find("error")
+        if wrong is not None:
             outcome.failed += 1
+            why = (wrong.get("message") or "").partition("\n")[0]
+            outcome.names.append(f"{case.get('classname')}::{case.get('name')}: {why}")
         elif skip is not None:
             outcome.skipped[f"{case.get('classname')}: {skip.get('message')}"] += 1
         else:
             outcome.passed += 1
     if code != 0 and outcome.failed == 0:
         outcome.failed = 1  # a wrong option, an interruption, no test collected
+        outcome.names.append(f"pytest: exit code {code}")
     return outcome
 
 
@@ -201,7 +219,8 @@ def soaked(code: int, text: str) -> Outcome:
     if code == _LACKING:
         why = text.strip().splitlines()[-1] if text.strip() else "it does not say why"
         return Outcome(skipped=Counter([f"validation.soak: {why}"]))
-    return Outcome(passed=int(code == 0), failed=int(code != 0))
+    names = [] if code == 0 else ["validation.soak"]
+    return Outcome(passed=int(code == 0), failed=len(names), names=names)
 
 
 _LACKING = 2
@@ -257,6 +276,8 @@ def main() -> int:
     if total.skipped and missing.stdout.strip():
         print(f"missing packages, without which tests are skipped: {missing.stdout.strip()}")
         print("to install them: make deps")
+    for name in total.names:
+        print(f"failed {name}")
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped.total()} skipped")
     return 0 if total.passed > 0 and total.failed == 0 else 1
 

@@ -73,6 +73,7 @@ def counts(outcome: Outcome) -> tuple[int, int]:
 def test_tests_are_counted_and_skips_named():
     outcome = count_binary(BINARY, 101)
     assert counts(outcome) == (2, 1)
+    assert outcome.names == ["a_sum"]
     assert outcome.skipped == {
         "minutes: minutes: cargo test -- --ignored": 1,
         "quiet: marked ignore": 1,
@@ -128,6 +129,47 @@ def test_a_program_counts_its_output_and_prints_its_seconds(tmp_path, capfd, mon
     assert program.run() == Outcome(passed=7)
     assert seen == [(f"{tmp_path} 1\n", 3)]
     assert re.search(r"= toy all: \d+\.\d s$", capfd.readouterr().out.strip())
+
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="tests.toy" name="test_sum[2]">
+<failure message="AssertionError: 3&#10;more"/></testcase>
+<testcase classname="tests.toy" name="test_page"><error message="no browser"/></testcase>
+<testcase classname="tests.toy" name="test_cluster"><skipped message="needs dask"/></testcase>
+<testcase classname="tests.toy" name="test_flow"/>
+</testsuite></testsuites>"""
+
+
+def test_a_report_of_pytest_is_counted_and_failures_named(tmp_path):
+    report = tmp_path / "report.xml"
+    assert run_tests.count_report(report, 4).names == ["pytest: exit code 4"]
+    report.write_text(REPORT)
+    outcome = run_tests.count_report(report, 1)
+    assert counts(outcome) == (1, 2)
+    assert outcome.names == [
+        "tests.toy::test_sum[2]: AssertionError: 3",
+        "tests.toy::test_page: no browser",
+    ]
+    assert outcome.skipped == {"tests.toy: needs dask": 1}
+
+
+def test_the_last_lines_name_the_failed_tests(tmp_path, monkeypatch, capfd):
+    (tmp_path / "tools").mkdir()
+    setup = tmp_path / "tools/setup.sh"
+    setup.write_text("#!/bin/sh\n")
+    setup.chmod(0o755)
+    monkeypatch.setattr(run_tests, "ROOT", tmp_path)
+    child = "print('running 1 test\\ntest late ... FAILED\\n')"
+    toy = Program("toy", [sys.executable, "-c", child + "; raise SystemExit(101)"], tmp_path)
+    monkeypatch.setattr(run_tests, "cargo", toy.run)
+    monkeypatch.setattr(run_tests, "beside_a_soak", lambda suite: suite)
+    monkeypatch.setattr(run_tests, "pytest", lambda: Outcome(4, 1, ["tests.toy::test_page: gone"]))
+    assert run_tests.main() == 1
+    assert capfd.readouterr().out.splitlines()[-3:] == [
+        "failed toy: exit code 101",
+        "failed tests.toy::test_page: gone",
+        "4 passed, 2 failed, 0 skipped",
+    ]
 
 
 def test_the_soak_is_one_test_that_passes_fails_or_is_skipped_with_its_reason():
