@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from waterfill.contract.record import Record
+from waterfill.errors import InputError
 from waterfill.network import protocols
 from waterfill.theory import (
     accel_brake,
@@ -346,6 +347,11 @@ def _maxnet_times(values: params.Values, rtt_s: float) -> Document:
         ("implemented", "as implemented", maxnet.implemented(p)),
     ):
         span_s = 40 * max(rtt_s, gains.alpha_t_s, min(rtt_s / p.eta, 30 * rtt_s))
+        if span_s > tuning.longest_s(gains, rtt_s):
+            at = verdicts.time(rtt_s)
+            why = f"αT = {verdicts.time(gains.alpha_t_s)} is too slow for an RTT of {at}"
+            advice = f"see `waterfill theory stability maxnet --tune --max-rtt '{at}'`"
+            raise InputError("theory", "params.maxnet", why, advice)
         step = tuning.step_response(gains, p.alpha, rtt_s, span_s)
         found[key] = {
             "two_thirds_s": step.two_thirds_s,

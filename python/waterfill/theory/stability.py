@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from waterfill.errors import InputError
 from waterfill.network import protocols
 from waterfill.theory import (
     accel_brake,
@@ -420,11 +421,20 @@ def tuning_document(
 ) -> Document:
     """Return the document of `theory stability maxnet --tune`: maxnet-2007 §VIII.E, with
     certificates.
+
+    Raises InputError for a dt_p that was chosen too long for τ, and where neither proof shows the
+    loop as implemented stable.
     """
     p = maxnet.Params.of(about.params)
+    p = p._replace(dt_p_s=_price_interval_s(about, p.dt_p_s, tau_s))
     found = tuning.procedure(tau_s, verify_s, p, eta, margin_deg)
     real = found.implemented
     proof = real.certificate
+    if not proof.certified:
+        limit = verdicts.digits(max(proof.built.alpha_max, proof.limit.alpha_max))
+        got = f"α = {verdicts.digits(proof.alpha)} where at most {limit} is"
+        why = f"not shown to be stable up to {verdicts.time(verify_s)}: {got}"
+        raise InputError("command line", "tune", why, "lower --eta or --verify-rtt")
     full = {
         "command": "stability",
         "protocol": "maxnet",
@@ -445,6 +455,17 @@ def tuning_document(
     return {**full, "verdict": verdicts.tuning(full)}
 
 
+def _price_interval_s(about: Subject, dt_p_s: float, tau_s: float) -> float:
+    """Return how long a router holds a price (s): as chosen, or as suits the RTT."""
+    if "dt_p" not in about.chosen:
+        return tuning.price_interval_s(dt_p_s, tau_s)
+    if dt_p_s > tau_s * tuning.LONGEST_HOLD:
+        limit = verdicts.time(tau_s * tuning.LONGEST_HOLD)
+        why = f"must be at most a quarter of --max-rtt, {limit}, got {verdicts.time(dt_p_s)}"
+        raise InputError("command line", "params.maxnet.dt_p", why, "shorten it, or leave it out")
+    return dt_p_s
+
+
 def _tuning_rows(
     title: str, found: tuning.Tuning, tau_s: float, verify_s: float
 ) -> list[DocumentRow]:
@@ -454,6 +475,7 @@ def _tuning_rows(
         row(f"{title}: α", found.tuned.alpha),
         row(f"{title}: T", found.tuned.t_s, "s"),
         row(f"{title}: η", found.eta),
+        *([row(f"{title}: dt_p", proof.gains.dt_p_s, "s")] if proof.gains.dt_p_s else []),
         row(f"{title}: phase margin {at}", margins.phase_margin_deg, "°", 45, "§VIII.E"),
         row(f"{title}: delay margin {at}", margins.delay_margin_s, "s"),
         row(f"{title}: α_max by Algorithm 3 {up_to}", proof.built.alpha_max),

@@ -47,12 +47,16 @@ _DISTURBING: Mapping[str, Sequence[str]] = {
 
 
 class Subject(NamedTuple):
-    """A protocol and its parameters in SI units. `network` is None for a law without a scenario."""
+    """A protocol and its parameters in SI units. `network` is None for a law without a scenario.
+
+    `chosen` has the names of the parameters that are not defaults.
+    """
 
     protocol: str
     params: dict[str, ParamValue | None]
     network: Network | None
     scenario: Scenario | None
+    chosen: frozenset[str] = frozenset()
 
 
 def parse(
@@ -162,7 +166,9 @@ def _subject(scenario: Scenario, protocol: str, network: Network | None) -> Subj
     except ValueError as error:
         raise scenario.core_error(error) from None
     params = protocols.with_defaults([protocol], given, known)[protocol]
-    return Subject(protocol, params, network, None if network is None else scenario)
+    by_itself = network is None
+    chosen = frozenset(given.get(protocol, ()))
+    return Subject(protocol, params, network, None if by_itself else scenario, chosen)
 
 
 def time_s(option: str, text: str) -> float:

@@ -17,6 +17,10 @@ from waterfill.theory.maxnet import Average, Gains, Params
 
 # The η that step 3 compares.
 _ETAS = (0.03, 0.06, 0.1, 0.2)
+# Longest time of a price, in RTTs. Beyond it the loop is one of samples, which no proof covers.
+LONGEST_HOLD = 1 / 4
+# The paper's smallest RTT of its own tuning is longer than this.
+WIDE_AREA_S = 0.08
 # Some seconds of computing; RTTs of 1 ms with the paper's parameters take a sixth of it.
 _MAX_STEPS = 2_000_000
 
@@ -67,7 +71,7 @@ def step_response(gains: Gains, alpha: float, tau_s: float, duration_s: float) -
     over each step of τ/200 (τ/20 if τ is short compared with αT, where ξ changes little per RTT).
     """
     t_s = gains.alpha_t_s / alpha
-    lag = 200 if tau_s > 0.05 * gains.alpha_t_s else 20
+    lag = _lag(gains, tau_s)
     dt = tau_s / lag
     steps = math.ceil(duration_s / dt)
     if steps > _MAX_STEPS:
@@ -109,6 +113,16 @@ def step_response(gains: Gains, alpha: float, tau_s: float, duration_s: float) -
     )  # fmt: skip
 
 
+def _lag(gains: Gains, tau_s: float) -> int:
+    """Return the number of steps of a step response per RTT."""
+    return 200 if tau_s > 0.05 * gains.alpha_t_s else 20
+
+
+def longest_s(gains: Gains, tau_s: float) -> float:
+    """Return the longest duration (s) of a `step_response` at the RTT τ."""
+    return _MAX_STEPS * tau_s / _lag(gains, tau_s)
+
+
 class Trade(NamedTuple):
     """Step-response readings for one η at one RTT (s)."""
 
@@ -132,6 +146,23 @@ def eta_table(
     return rows
 
 
+def price_interval_s(dt_p_s: float, tau_s: float) -> float:
+    """Return the longest time of a price, at most `dt_p_s`, that leaves the loop as it is tuned.
+
+    Our choice; the paper has RTTs that are long compared with it. At τ/10 its hold costs 3° of
+    phase at the crossover, and a shorter one only costs updates.
+    """
+    return min(dt_p_s, tau_s / 10)
+
+
+def verified_s(tau_s: float) -> float:
+    """Return the RTT (s) up to which a tuning for the RTT τ is verified by default.
+
+    1000 s is the paper's (§VIII.B); a loop that is tuned for a fabric never meets it.
+    """
+    return 1000.0 if tau_s >= WIDE_AREA_S else 100 * tau_s
+
+
 class Tuning(NamedTuple):
     """Result of the tuning procedure for one loop: parameters, trade-off of η, and certificate."""
 
@@ -143,7 +174,9 @@ class Tuning(NamedTuple):
     @property
     def params(self) -> dict[str, float]:
         """MaxNet's parameters as chosen by the procedure."""
-        return {"alpha": self.tuned.alpha, "t": self.tuned.t_s, "eta": self.eta}
+        found = {"alpha": self.tuned.alpha, "t": self.tuned.t_s, "eta": self.eta}
+        held_s = self.certificate.gains.dt_p_s
+        return {**found, "dt_p": held_s} if held_s else found
 
     def document(self) -> dict[str, Any]:
         """Return the tuning as the keys of `theory stability --tune --json`."""

