@@ -111,6 +111,17 @@ def test_a_new_process_begins_anew():
     assert verdict.worst_life(samples, lambda s: s.rss_bytes) == 0
 
 
+def test_a_daemon_that_fills_its_memory_and_stays_there_does_not_leak():
+    """Sixty samples of a life on a busy host, in KiB: the code is read in within 100 s."""
+    start = [4000, 8556, 8900, 9412, 9412, 9600, 9600, 9800, 9800, 9900, 9900, 10000]
+    life = [*start, *[10016, 10424, 10072] * 16]
+    samples = [sample(float(t), rss_bytes=kib << 10) for t, kib in enumerate(life)]
+    assert verdict.growth(samples[1:], lambda s: s.rss_bytes) > 1 << 20
+    assert failed(run(samples=samples)) == []
+    leak = [replace(s, rss_bytes=s.rss_bytes + (int(s.time_s) * 36 << 10)) for s in samples]
+    assert failed(run(samples=leak)) == ["daemon's memory within a life"]
+
+
 def test_too_few_samples_are_no_level():
     assert verdict.growth(rising("rss_bytes", 1)[:5], lambda s: s.rss_bytes) is None
     (one,) = [c for c in verdict.judge(run(samples=[]), None) if "within a life" in c.name][:1]
