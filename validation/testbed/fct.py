@@ -32,6 +32,9 @@ LOADS = (0.0, 0.3, 0.6, 0.8)
 SIZES = (("10 kB", 10_000, 0.03, 40), ("100 kB", 100_000, 0.27, 40),
          ("1 MB", 1_000_000, 0.3, 20), ("10 MB", 10_000_000, 0.4, 5))  # fmt: skip
 _PAYLOAD = 1448 / 1500
+_RTT_S = 0.02
+# MaxNet's target.
+_TARGET = 0.9
 _PAUSE_S = 0.05
 _PATIENCE_S = 30.0
 _PORT = 7001
@@ -58,6 +61,37 @@ def plan(load: float, seconds: float) -> list[tuple[float, int]]:
         count = max(1, round(total * share / size))
         found += [(draw.uniform(0, seconds), size) for _ in range(count)]
     return sorted(found)
+
+
+def equal_shares(load: float, seconds: float, rate_bps: float) -> dict[int, list[float]]:
+    """Return the sorted times (s) of all downloads by size, had each its equal share of a link of
+    this rate at every moment, from two RTTs after its begin on.
+
+    No law is expected to be faster, because this one has no start and no delay.
+    """
+    jobs, bytes_per_s = plan(load, seconds), rate_bps / 8 * _PAYLOAD
+    took_s: dict[int, list[float]] = {size: [] for _, size, _, _ in SIZES}
+    if not load:
+        for _, size in jobs:
+            took_s[size].append(2 * _RTT_S + size / bytes_per_s)
+        return {size: sorted(times) for size, times in took_s.items()}
+    # Served bytes of each download since time 0: all that are present have the same.
+    served, now_s = 0.0, 0.0
+    present: list[tuple[float, float, int]] = []
+    while jobs or present:
+        ends_s = now_s + (present[0][0] - served) * len(present) / bytes_per_s if present else None
+        if jobs and (ends_s is None or jobs[0][0] <= ends_s):
+            begin_s, size = jobs.pop(0)
+            if present:
+                served += (begin_s - now_s) * bytes_per_s / len(present)
+            now_s = begin_s
+            heapq.heappush(present, (served + size, begin_s, size))
+        else:
+            served, begin_s, size = heapq.heappop(present)
+            assert ends_s is not None
+            now_s = ends_s
+            took_s[size].append(2 * _RTT_S + now_s - begin_s)
+    return {size: sorted(times) for size, times in took_s.items()}
 
 
 # --- both ends ----------------------------------------------------------------------------------
@@ -227,6 +261,10 @@ def table(found: Mapping[FctCase, Document]) -> str:
         each = ", ".join(f"{sizes.count(size)} of {name}" for name, size, _, _ in SIZES)
         counts.append(f"- {load:.0%}: {each}")
     rows = [row(case, one) for case, one in found.items()]
+    for load, seconds in dict.fromkeys((case.load, case.seconds) for case in found):
+        ideal = equal_shares(load, seconds, _TARGET * RATE_BPS)
+        cells = [cell(ideal[size]) for _, size, _, _ in SIZES]
+        rows.append([f"{load:.0%}", "equal shares", *cells, "", "", ""])
     return markdown(head, rows) + "\n\nDownloads:\n\n" + "\n".join(counts)
 
 

@@ -28,6 +28,16 @@ def test_without_load_the_sizes_alternate():
     assert len(set(sizes[:4])) == 4
 
 
+def test_equal_shares_by_hand(monkeypatch):
+    """At 1 byte per µs: 10 and 100 kB share for 20 ms, then 90 kB and another 10."""
+    monkeypatch.setattr(fct, "plan", lambda *_: [(0.0, 10_000), (0.0, 100_000), (0.05, 10_000)])
+    found = fct.equal_shares(0.5, 1.0, 8e6 * 1500 / 1448)
+    assert found[10_000] == pytest.approx([0.06, 0.06])
+    assert found[100_000] == pytest.approx([0.16])
+    alone = fct.equal_shares(0.0, 1.0, 8e6 * 1500 / 1448)
+    assert alone[100_000] == pytest.approx([0.14])
+
+
 def test_downloads_over_loopback_are_complete():
     listener = socket.create_server(("127.0.0.1", 0))
     server = os.fork()
