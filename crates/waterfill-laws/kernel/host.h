@@ -93,6 +93,15 @@ FIXED_INLINE void host_time_out(struct host_pace *h)
 	h->silent_window = 0;
 }
 
+/* TCP takes a time-out back, and with it all losses. A window of the packets that it counts as in flight could send nothing
+ * that shows that they are lost; only the timer would, many seconds later.
+ */
+FIXED_INLINE void host_time_out_undone(struct host_pace *h, __u32 in_flight)
+{
+	if (h->restart_window && h->restart_window < in_flight + 2)
+		h->restart_window = in_flight + 2;
+}
+
 /* Ends an RTT of recovery without an echo. The last one may be from the height of an overload, and at its rate the repair
  * of many losses takes longer than the overload. So the source sends at least as Reno would from one packet on.
  */

@@ -119,6 +119,11 @@ void waterfill_host_time_out(struct host_pace *pace)
 	host_time_out(pace);
 }
 
+void waterfill_host_time_out_undone(struct host_pace *pace, __u32 in_flight)
+{
+	host_time_out_undone(pace, in_flight);
+}
+
 void waterfill_host_silent_round(struct host_pace *pace, int lossy)
 {
 	host_silent_round(pace, lossy);

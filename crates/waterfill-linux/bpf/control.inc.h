@@ -390,9 +390,8 @@ __u32 BPF_PROG(waterfill_law_undo, struct sock *sk)
 
 	if (c && c->flags & HOST_RENO && tp->prior_cwnd > tp->snd_cwnd)
 		return tp->prior_cwnd;
-	/* TCP takes a time-out back, and with it all losses. A window of what it counts as in flight could not probe. */
-	if (c && c->pace.restart_window && c->pace.restart_window < host_in_flight(tp) + 2)
-		c->pace.restart_window = host_in_flight(tp) + 2;
+	if (c)
+		host_time_out_undone(&c->pace, host_in_flight(tp));
 	return tp->snd_cwnd;
 }
 

@@ -126,8 +126,8 @@ static __always_inline void end_idle_intervals(struct waterfill_link *link, __u6
 	if (waiting > n)
 		waiting = n;
 	if (waiting)
-		step_idle(link->ifindex, &link->law, waiting, (queue - drain * (waiting + 1) / 2) >> 16);
-	step_idle(link->ifindex, &link->law, n - waiting, 0);
+		step_idle(&link->law, waiting, (queue - drain * (waiting + 1) / 2) >> 16, link->ifindex);
+	step_idle(&link->law, n - waiting, 0, link->ifindex);
 	link->meter.queue = drain_queue(queue, drain, n);
 }
 
@@ -169,7 +169,7 @@ static __always_inline void end_intervals(struct waterfill_link *link, __u32 slo
 	/* The queue at the end of the first interval is the measured one only if that end is now. */
 	if (seen != NO_QUEUE && late < link->interval * 1000ull)
 		meter->queue = seen << 16;
-	step_tick(ifindex, &link->law, &sums, meter->queue >> 16);
+	step_tick(&link->law, &sums, meter->queue >> 16, ifindex);
 	/* The law may have changed its interval. */
 	link->interval = law_interval_us(link);
 	idle = late / (link->interval * 1000ull);

@@ -6,8 +6,8 @@
 /* Of a program that has no log. */
 #ifdef WATERFILL_NO_STEPS
 #define step_mark(ifindex, link, cpu, packet, value) law_mark(link, cpu, packet, value)
-#define step_tick(ifindex, link, sums, queue) law_tick(link, sums, queue)
-#define step_idle(ifindex, link, intervals, queue) law_idle(link, intervals, queue)
+#define step_tick(link, sums, queue, ifindex) law_tick(link, sums, queue)
+#define step_idle(link, intervals, queue, ifindex) law_idle(link, intervals, queue)
 #else
 
 #include "steps.h"
@@ -70,16 +70,17 @@ static __always_inline int step_mark(__u32 ifindex, struct law_link *link, struc
 	return changed;
 }
 
-/* The calls at an interval's end with a log are global functions, so that the verifier follows each once, and not for
- * every place that calls it: RCP's program would be larger than it takes.
+/* The calls at an interval's end are global functions: the verifier follows each once, not for every place that calls
+ * it. RCP's program would exceed its million instructions otherwise.
  */
-__noinline int log_tick(struct law_link *link, const struct law_sums *sums, __u64 queue, __u32 ifindex)
+__noinline int step_tick(struct law_link *link, const struct law_sums *sums, __u64 queue, __u32 ifindex)
 {
-	struct router_step *step;
+	struct router_step *step = 0;
 
-	if (!log_steps || !link || !sums)
+	if (!link || !sums)
 		return 0;
-	step = begin_router_step(STEP_TICK, ifindex, link, 0);
+	if (log_steps)
+		step = begin_router_step(STEP_TICK, ifindex, link, 0);
 	if (step) {
 		step->queue = queue;
 		step->sums = *sums;
@@ -90,21 +91,14 @@ __noinline int log_tick(struct law_link *link, const struct law_sums *sums, __u6
 	return 0;
 }
 
-static __always_inline void step_tick(__u32 ifindex, struct law_link *link, const struct law_sums *sums, __u64 queue)
+__noinline int step_idle(struct law_link *link, __u64 intervals, __u64 queue, __u32 ifindex)
 {
-	if (log_steps)
-		log_tick(link, sums, queue, ifindex);
-	else
-		law_tick(link, sums, queue);
-}
+	struct router_step *step = 0;
 
-__noinline int log_idle(struct law_link *link, __u64 intervals, __u64 queue, __u32 ifindex)
-{
-	struct router_step *step;
-
-	if (!log_steps || !link)
+	if (!link)
 		return 0;
-	step = begin_router_step(STEP_IDLE, ifindex, link, 0);
+	if (log_steps)
+		step = begin_router_step(STEP_IDLE, ifindex, link, 0);
 	if (step) {
 		step->queue = queue;
 		step->intervals = intervals;
@@ -113,14 +107,6 @@ __noinline int log_idle(struct law_link *link, __u64 intervals, __u64 queue, __u
 	if (step)
 		end_router_step(step, link, 0);
 	return 0;
-}
-
-static __always_inline void step_idle(__u32 ifindex, struct law_link *link, __u64 intervals, __u64 queue)
-{
-	if (log_steps)
-		log_idle(link, intervals, queue, ifindex);
-	else
-		law_idle(link, intervals, queue);
 }
 
 #endif /* WATERFILL_NO_STEPS */

@@ -15,6 +15,7 @@ use crate::units::{Duration, Instant, Rate, Volume};
 const PACKET: f64 = 1500.0;
 
 unsafe extern "C" {
+    safe fn waterfill_host_time_out_undone(pace: &mut Pace, in_flight: u32);
     safe fn waterfill_host_silent_round(pace: &mut Pace, lossy: i32);
 }
 
@@ -228,25 +229,46 @@ fn a_law_of_windows_gets_whole_packets() {
     assert_eq!(limit.window, Some(packet));
 }
 
-/// In a recovery without echoes the host sends at least as Reno from one packet per RTT on. Losses halve it, and a time-out
-/// ends it.
-#[test]
-fn a_recovery_without_echoes_continues_as_reno() {
-    let mut pace = Pace::default();
-    waterfill_host_init(&mut pace);
+/// Returns pacing rate and window of a host at an RTT of 20 ms, after `acked` packets, at a law's rate in bit/s.
+fn sent(pace: &mut Pace, rate: u64, acked: u32) -> (u64, u32) {
     let tcp = Tcp {
         srtt_us: 8 * 20_000,
         base_rtt_us: 20_000,
         packet: 1500,
         payload: 1448,
         max_segments: 43,
+        acked,
         ..Tcp::default()
     };
-    let sent = |pace: &mut Pace, rate| {
-        let (mut send, limit) = (Send::default(), KernelLimit { rate, packet: 1500, ..KernelLimit::default() });
-        MaxNet::law().host_control(pace, &limit, &tcp, &mut send);
-        (send.rate, send.window)
-    };
+    let (mut send, limit) = (Send::default(), KernelLimit { rate, packet: 1500, ..KernelLimit::default() });
+    MaxNet::law().host_control(pace, &limit, &tcp, &mut send);
+    (send.rate, send.window)
+}
+
+/// After 20 s without the link, TCP takes the time-out back and counts 13 lost packets as in flight. The restart then
+/// has space for two more, which show the losses: without them nothing is sent until the next time-out, 9 s later.
+#[test]
+fn a_time_out_that_is_undone_leaves_space_to_probe() {
+    let mut pace = Pace::default();
+    waterfill_host_init(&mut pace);
+    waterfill_host_time_out_undone(&mut pace, 13);
+    assert_eq!(sent(&mut pace, 10_000_000, 0).1, 34 + 3, "no restart, no limit");
+    waterfill_host_time_out(&mut pace);
+    assert_eq!(sent(&mut pace, 10_000_000, 0).1, 1);
+    waterfill_host_time_out_undone(&mut pace, 13);
+    assert_eq!(sent(&mut pace, 10_000_000, 0).1, 15);
+    waterfill_host_time_out_undone(&mut pace, 4);
+    assert_eq!(sent(&mut pace, 10_000_000, 0).1, 15, "no smaller than before");
+    assert_eq!(sent(&mut pace, 10_000_000, 4).1, 19, "and it doubles on");
+}
+
+/// In a recovery without echoes the host sends at least as Reno from one packet per RTT on. Losses halve it, and a time-out
+/// ends it.
+#[test]
+fn a_recovery_without_echoes_continues_as_reno() {
+    let mut pace = Pace::default();
+    waterfill_host_init(&mut pace);
+    let sent = |pace: &mut Pace, rate| sent(pace, rate, 0);
     let slowest = 1448 * 5; // a packet per 200 ms, and a margin of three
     assert_eq!(sent(&mut pace, 1000), (slowest, 4));
     for round in 1..=20 {
