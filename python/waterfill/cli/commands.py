@@ -104,6 +104,7 @@ app.command(
         "waterfill evaluate cubic",
         "waterfill evaluate my-cubic --law examples/own_cubic.py --quick",
         "waterfill evaluate maxnet --routers half -o out",
+        "waterfill evaluate --queue pie",
     ),
 )(evaluate.evaluate)
 app.command(

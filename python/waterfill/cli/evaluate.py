@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     from waterfill.runs.laws import PythonLaw
 
 SuiteName = Annotated[
-    str, Option("--suite", metavar="NAME|DIR", help="Suite of criteria, or its folder.")
+    str | None,
+    Option(
+        "--suite",
+        metavar="NAME|DIR",
+        help="Suite of criteria, or its folder. Default: rfc9743, with --queue rfc7928.",
+    ),
+]
+Queue = Annotated[
+    str | None, Option("--queue", metavar="NAME", help="Evaluate a queue instead of a law.")
 ]
 Against = Annotated[
     str | None,
@@ -75,7 +83,8 @@ def evaluate(
         str | None,
         Argument(metavar="LAW", help="Law to evaluate.", autocompletion=completion.protocol),
     ] = None,
-    suite: SuiteName = "rfc9743",
+    queue: Queue = None,
+    suite: SuiteName = None,
     against: Against = None,
     file: OwnLaw = None,
     recovery: Recovery = None,
@@ -100,9 +109,9 @@ def evaluate(
     json: Json = False,
     output: Output = None,
 ) -> None:
-    """Run a law through the criteria of a suite, such as those of RFC 9743.
+    """Run a law or a queue through the criteria of a suite, such as those of RFC 9743.
 
-    For each criterion the law meets it, fails it, or does so in some cells. Cells have jitter and
+    For each criterion it meets the limits, fails, or does so in some cells. Cells have jitter and
     as many seeds as their verdicts need. With -o, report.html, verdicts.json and a scenario file
     for each cell are written to DIR.
     """
@@ -110,9 +119,16 @@ def evaluate(
     from waterfill.evaluation.verdict import errors
     from waterfill.report import write as report
 
+    suite = suite or (api.DEFAULT_SUITE if queue is None else api.QUEUE_SUITE)
     if listing:
-        named = [name for name in (law, baseline) if name is not None]
-        api.known_laws(named, [] if against is None else _names(against), laws_of(file))
+        _refuse_beside_list(
+            against=against, law=file, recovery=recovery, routers=routers != "all",
+            seeds=seeds != "auto", precision=precision != "5%", quick=quick, baseline=baseline,
+            sensitivity=sensitivity, calibrate=calibrate, expect=expect, record=record, set=sets,
+            fresh=fresh, output=output,
+        )  # fmt: skip
+        if queue is not None or law is not None:
+            api.check_subject(suite, law, queue, laws={})
         _list(suite, [] if only is None else _names(only), json=json)
         return
     own = laws_of(file)
@@ -121,7 +137,7 @@ def evaluate(
     with ExitStack() as stack:
         stage = _stage(stack, output, record)
         found = _run(
-            law or _only(own),
+            api.check_subject(suite, law, queue, own) or _only(own),
             suite=suite,
             against=None if against is None else _names(against),
             laws=own,
@@ -150,6 +166,13 @@ def evaluate(
         if output is not None and not unwritten.errors:
             print_text(f"written to {output}")
     _end(found, unwritten, wrong, record)
+
+
+def _refuse_beside_list(**options: object) -> None:
+    """Raise InputError for an option that changes runs, which --list does not have."""
+    for name, given in options.items():
+        if given:
+            raise InputError("command line", name, "no effect with --list", "remove one of them")
 
 
 def _end(

@@ -33,7 +33,8 @@ def evaluation(document: EvaluationDocument) -> list[Table | Text]:
     title = f"{document.law} against {against}: {document.suite}-suite {document.version}{quick}"
     judged = [one for one in document.criteria if one.verdict != "not evaluated"]
     parts: list[Table | Text] = [Text(title, style="bold")]
-    parts.append(printed(_COLUMNS, judged, expand=True))
+    if judged:
+        parts.append(printed(_COLUMNS, judged, expand=True))
     for one in judged:
         if one.verdict == "mixed":
             lines = text.boundaries(one) or [f"fails in {text.failing(one)}"]

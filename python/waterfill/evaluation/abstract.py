@@ -30,7 +30,7 @@ def paragraphs(document: EvaluationDocument) -> list[str]:
     if left:
         found.append(
             f"{_criteria(left)} of {len(document.criteria)} could not be evaluated and say nothing "
-            "about the law; the reasons are listed."
+            f"about {document.law}; the reasons are listed."
         )
     if document.options.get("quick"):
         found.append("This is a quick evaluation: it has fewer and shorter cells, and one seed.")

@@ -14,7 +14,7 @@ from waterfill.errors import InputError, nearest, shown
 from waterfill.evaluation import calibration, changes, expected, output, suites
 from waterfill.evaluation import sensitivity as parameters
 from waterfill.evaluation.boundary import Bracket, brackets, refine
-from waterfill.evaluation.engine import MAX_SEEDS, Planned, Progress, Sampling, run_cells
+from waterfill.evaluation.engine import Planned, Progress, Sampling, run_cells
 from waterfill.evaluation.plan import ROUTERS, Cell, Plan, Subject
 from waterfill.evaluation.suites import Criterion
 from waterfill.evaluation.verdict import (
@@ -28,8 +28,10 @@ from waterfill.runs import law_files
 from waterfill.runs.directory import Stage
 from waterfill.runs.laws import PythonLaw
 from waterfill.scenario.document import RECOVERIES
+from waterfill.scenario.links import QUEUES
 
 DEFAULT_SUITE = "rfc9743"
+QUEUE_SUITE = "rfc7928"
 PRECISION = 0.05
 _COMMAND_LINE = "command line"
 
@@ -77,6 +79,7 @@ def evaluate(
 ) -> Evaluation:
     """Run a law through the criteria of a suite, and return its verdicts.
 
+    In a suite for queues, `law`, `against` and `baseline` are names of queues such as "pie".
     `against` are the rivals, of which the first is the reference; the default is the suite's.
     `laws` are laws in Python by name. `recovery` is the loss recovery of the law's flows, `routers`
     says which routers run an explicit law: all, half or none. Each cell has `seeds` seeds; without
@@ -90,6 +93,9 @@ def evaluate(
     `engine.Interrupted` after Ctrl-C.
     """
     plan = _plan(law, suite, against, laws, recovery, routers, quick, set, baseline)
+    if plan.subject.kind == "queue":
+        _check_of_laws(sensitivity=sensitivity)
+        baseline = None if baseline is None else known_queues([baseline])[0]
     plan = replace(plan, only=tuple(only))
     sampling = _sampling(plan, seeds, precision, cached)
     sampling = replace(sampling, planned=planned, progress=progress)
@@ -136,7 +142,7 @@ def _sampling(plan: Plan, seeds: int | None, precision: float, cached: bool) -> 
     if seeds is None and plan.subject.quick:
         seeds = 1
     if seeds is None:
-        return Sampling(min(plan.suite.content.seeds, MAX_SEEDS), precision, cached)
+        return Sampling(plan.suite.content.seeds, precision, cached)
     return Sampling(seeds, None, cached)
 
 
@@ -210,12 +216,63 @@ def _plan(
             close = nearest(word, known)
             raise InputError(_COMMAND_LINE, name, f"unknown value {shown(word)}{close}")
     named = [law] if baseline is None else [law, baseline]
+    if chosen.content.subject == "queue":
+        law, *queues = known_queues([law, *rivals])
+        _check_of_laws(law=laws, recovery=recovery, routers=routers != "all")
+        subject = Subject(law, tuple(queues), sets=tuple(sets), quick=quick, kind="queue")
+        return Plan(chosen, subject)
     own, rivals = known_laws(named, rivals, laws or {})
     subject = Subject(law, rivals, own, recovery, routers, tuple(sets), quick)
     if routers != "all" and not subject.is_explicit():
         problem = f"no effect on {law}, in which routers take no part"
         raise InputError(_COMMAND_LINE, "routers", problem, "remove it")
     return Plan(chosen, subject)
+
+
+def check_subject(
+    suite: str | Path, law: str | None, queue: str | None, laws: Mapping[str, PythonLaw]
+) -> str | None:
+    """Return the name of the law or queue to evaluate, or None if neither is given.
+
+    Raises InputError if both are given, if the suite is for the other one, or for an unknown name.
+    """
+    if law is not None and queue is not None:
+        problem = f"takes a law or --queue, got {law} and --queue {queue}"
+        raise InputError("", "", f"evaluate {problem}", "remove one of them")
+    of_suite = suites.load(suite).content.subject
+    if queue is not None and of_suite == "law":
+        problem = f"evaluates a law, got --queue {queue}"
+        raise InputError("evaluate", f"suite {suite}", problem, f"use --suite {QUEUE_SUITE}")
+    if of_suite == "queue":
+        named = queue or law
+        if named is None:
+            raise InputError("evaluate", "", "no queue given", "type --queue NAME")
+        known_queues([named])
+        return named
+    if law is not None:
+        known_laws([law], (), laws)
+    return law
+
+
+def _check_of_laws(**options: object) -> None:
+    """Raise InputError for an option that only laws have."""
+    for name, value in options.items():
+        if value:
+            problem = "no effect in a suite for queues"
+            raise InputError(_COMMAND_LINE, name, problem, "remove it")
+
+
+def known_queues(names: Sequence[str]) -> list[str]:
+    """Return queues by their names in scenarios; "fifo" is another name of droptail.
+
+    Raises InputError for an unknown name.
+    """
+    found = ["droptail" if name == "fifo" else name for name in names]
+    for name in found:
+        if name not in QUEUES:
+            problem = f"unknown queue {shown(name)}{nearest(name, QUEUES)}"
+            raise InputError("evaluate", "queue", problem)
+    return found
 
 
 def known_laws(
@@ -264,7 +321,7 @@ def _document(
     from waterfill._core import version
 
     subject, content = plan.subject, plan.suite.content
-    return EvaluationDocument(
+    document = EvaluationDocument(
         schema_version=SCHEMA_VERSION,
         suite=content.name,
         version=content.version,
@@ -275,6 +332,9 @@ def _document(
         options=_options(plan, sampling),
         criteria=criteria,
     )
+    if subject.kind != "law":
+        document["subject"] = subject.kind
+    return document
 
 
 def _options(plan: Plan, sampling: Sampling) -> dict[str, Any]:

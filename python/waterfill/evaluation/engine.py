@@ -11,6 +11,7 @@ from waterfill.analysis import hosts
 from waterfill.analysis.seeds import estimate
 from waterfill.errors import InputError, shown
 from waterfill.evaluation.plan import Cell, Plan, why
+from waterfill.evaluation.schema import MAX_SEEDS
 from waterfill.evaluation.verdict import (
     MET,
     CellVerdict,
@@ -28,8 +29,6 @@ from waterfill.runs.laws import LawError
 from waterfill.runs.progress import Tick
 from waterfill.runs.result import Result
 
-MAX_SEEDS = 10
-"""Number of seeds after which a cell is judged in any case."""
 # Numbers of seeds at which a cell is looked at again.
 _ROUNDS = (3, 5, 7, MAX_SEEDS)
 
@@ -225,7 +224,7 @@ def _judged_limit(plan: Plan, state: _State, claim: Claim) -> LimitVerdict:
         interval=estimate([_finite(value) for value in values]).interval,
         values_=judged.values_,
         others={
-            names[role]: _finite(mean(state.of(role, claim.id)))
+            names.get(role, role): _finite(mean(state.of(role, claim.id)))
             for role in state.cell.scenarios
             if role != "law"
         },

@@ -20,11 +20,10 @@ def text(document: EvaluationDocument) -> str:
         f"{_plain(document.title)}. Evaluated with Waterfill {document.waterfill} against "
         f"{', '.join(document.against)}; {document.against[0]} is the reference.",
         "",
-        *_table(
-            ("§", "criterion", "verdict", "cells met", "worst", "limit", "others", "in cell"),
-            map(_row, judged),
-        ),
     ]
+    if judged:
+        heads = ("§", "criterion", "verdict", "cells met", "worst", "limit", "others", "in cell")
+        lines += _table(heads, map(_row, judged))
     changes = [f"{one.section} {one.title}: {line}" for one in judged for line in boundaries(one)]
     lines += _list("Boundaries", changes)
     lines += _list("Not evaluated", [f"{one.section} {one.title}: {one.reason}" for one in left])
@@ -35,7 +34,8 @@ def text(document: EvaluationDocument) -> str:
         for one in judged
         for limit in {limit.id: limit for cell in one.cells for limit in cell.limits}.values()
     ]
-    lines += ["", "## Limits", "", *_table(("§", "criterion", "limit", "source"), rows)]
+    if rows:
+        lines += ["", "## Limits", "", *_table(("§", "criterion", "limit", "source"), rows)]
     return "\n".join(lines) + "\n"
 
 

@@ -4,6 +4,9 @@ A cell is one combination of a criterion's grid values. It has a run of the law 
 run with the first of `against` in the law's place (`reference`), and, where a flow of the scenario
 is a `rival`, one with that rival in the law's place (`rival`). In a scenario file, "law" and
 "rival" stand for protocols.
+
+In a suite for queues, `queue = "queue"` of a link stands for the queue under test. Each of
+`against` makes a run with that queue in its place, of which the first is the `reference`.
 """
 
 from __future__ import annotations
@@ -15,9 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from waterfill.errors import InputError
+from waterfill.errors import InputError, nearest, shown
 from waterfill.evaluation import suites
-from waterfill.evaluation.schema import Value
+from waterfill.evaluation.schema import SubjectKind, Value
 from waterfill.evaluation.suites import Criterion, Suite
 from waterfill.network import chance, protocols
 from waterfill.papers.claims.experiment import Experiment
@@ -25,21 +28,22 @@ from waterfill.papers.claims.loading import grid_runs
 from waterfill.papers.claims.schema import Claim, ExperimentRun
 from waterfill.runs import backends
 from waterfill.runs.laws import PythonLaw, infos, summaries, used
-from waterfill.scenario.document import Scenario
+from waterfill.scenario.document import COMMAND_LINE, Scenario
 from waterfill.scenario.loading import from_dict, read_toml
 
-LAW, RIVAL = "law", "rival"
-"""Placeholders for protocols in a suite's scenarios."""
+LAW, RIVAL, QUEUE = "law", "rival", "queue"
+"""Placeholders for protocols and for a link's queue in a suite's scenarios."""
+_OF_QUEUE = (["queue_params"], ["mark_at"])
 ROUTERS = ("all", "half", "none")
 
 
 @dataclass(frozen=True)
 class Subject:
-    """The law under test, its rivals, and the options that change all cells.
+    """The law or queue under test, its rivals, and the options that change all cells.
 
-    `recovery` is for flows of the law only. `routers` says which routers run an explicit law: all,
-    every second one (the first of each two is silent), or none. `changed` overrides keys where the
-    law itself runs, but not in the runs of other laws.
+    `law` is the name of either, by `kind`. `recovery` is for flows of the law only. `routers` says
+    which routers run an explicit law: all, every second one (the first of each two is silent), or
+    none. `changed` overrides keys where the law itself runs, but not in the runs of other laws.
     """
 
     law: str
@@ -50,22 +54,27 @@ class Subject:
     sets: tuple[str, ...] = ()
     quick: bool = False
     changed: tuple[str, ...] = ()
+    kind: SubjectKind = "law"
 
     @property
     def reference(self) -> str:
-        """The law that limits refer to."""
+        """The law or queue that limits refer to."""
         return self.against[0]
 
     def is_explicit(self) -> bool:
         """Return True if routers take part in the law."""
-        return (infos(summaries(self.laws)) | protocols.load())[self.law].kind == "explicit"
+        return (
+            self.kind == "law"
+            and (infos(summaries(self.laws)) | protocols.load())[self.law].kind == "explicit"
+        )
 
 
 @dataclass(frozen=True)
 class Cell:
     """One cell: its grid values, its scenarios by role, and its limits as claims.
 
-    `own` are the names of the law's flows and sources of flows. A cell with `not_evaluated` has no
+    `own` are the names of the law's flows and sources of flows, or of all in a suite for queues. A
+    cell with `not_evaluated` has no
     scenarios.
     """
 
@@ -126,9 +135,14 @@ class Plan:
         grid: dict[str, Sequence[Value]] = dict(content.grid)
         if self.subject.quick:
             grid |= content.quick.grid
-        placeholders = _protocols(_document(criterion)).values()
+        document = _document(criterion)
+        placeholders = _protocols(document).values()
         has_rival = RIVAL in placeholders
-        if LAW not in placeholders:
+        if self.subject.kind == "queue":
+            if not any(link.get("queue") == QUEUE for link in _links(document)):
+                problem, advice = "no link has the queue under test", 'write queue = "queue"'
+                raise InputError(str(criterion.scenario), "link", problem, advice)
+        elif LAW not in placeholders:
             problem, advice = "no flow has the protocol of the law under test", 'protocol = "law"'
             raise InputError(str(criterion.scenario), "flow", problem, f"write {advice}")
         for limit in content.limit if not has_rival else ():
@@ -149,15 +163,20 @@ class Plan:
         if self.subject.quick:
             sets += criterion.content.quick.set
         rival = str(values[RIVAL]) if RIVAL in values else None
-        build = _Builder(criterion, self.subject, name, [*sets, *self.subject.sets], rival)
+        build = _Builder(criterion, self.subject, name, sets, rival)
         scenarios = {"reference": build.scenario(self.subject.reference)}
         if rival is not None:
             scenarios["rival"] = build.scenario(rival)
+        if self.subject.kind == "queue":
+            scenarios |= {queue: build.scenario(queue) for queue in self.subject.against[1:]}
         reason = None
         try:
             scenarios = {"law": build.scenario(self.subject.law, is_subject=True), **scenarios}
         except InputError as error:
+            if self.subject.kind == "queue" and error.file == COMMAND_LINE:
+                raise
             scenarios, reason = {}, why(error)
+        _check_args(criterion, scenarios.get("reference"))
         claims = [
             criterion.claims[limit.id]
             for limit in criterion.content.limit
@@ -193,18 +212,21 @@ class _Builder:
     subject: Subject
     name: str
     sets: Sequence[str]
+    """Overrides of the suite."""
     rival: str | None
 
     def own(self) -> frozenset[str]:
-        """Return the names of the flows and sources that run the law."""
+        """Return the names of the flows and sources that run the law, for a queue of all."""
         found = _protocols(_document(self.criterion))
-        return frozenset(name for name, protocol in found.items() if protocol == LAW)
+        every = self.subject.kind == "queue"
+        return frozenset(name for name, protocol in found.items() if every or protocol == LAW)
 
     def scenario(self, law: str, *, is_subject: bool = False) -> Scenario:
-        """Return the scenario with `law` in place of "law", with jitter by seed."""
+        """Return the scenario with `law` in place of "law" or "queue", with jitter by seed."""
         document = copy.deepcopy(_document(self.criterion))
         document["name"] = f"{self.criterion.id} {self.name}".strip('" ')
-        names = {LAW: law, RIVAL: self.rival}
+        of_queue = self.subject.kind == "queue"
+        names = {RIVAL: self.rival} if of_queue else {LAW: law, RIVAL: self.rival}
         default = document.get("protocol")
         for table in _sources(document):
             placeholder = table.get("protocol", default)
@@ -214,16 +236,39 @@ class _Builder:
             if table.get("protocol") in names:
                 table["protocol"] = names[table["protocol"]]
         if is_subject and self.subject.is_explicit():
-            for place, link in enumerate(document.get("link", ())):
+            for place, link in enumerate(_links(document)):
                 if self.subject.routers == "none" or (
                     self.subject.routers == "half" and place % 2 == 0
                 ):
                     link["routers"] = []
-        path = self.criterion.scenario
-        sets = [*self.sets, *self.subject.changed] if is_subject else self.sets
-        scenario = chance.jittered(from_dict(document, str(path), sets))
+        for link in _links(document) if of_queue else ():
+            if link.get("queue") == QUEUE:
+                link["queue"] = law
+        sets = [*self.sets, *self.subject.sets]
+        if is_subject:
+            sets += self.subject.changed
+        elif of_queue:  # parameters of the queue under test do not fit others
+            sets = [one for one in sets if _key(one).split(".")[2:3] not in _OF_QUEUE]
+        scenario = chance.jittered(self._read(document, sets))
         backends.prepare(scenario, "sim", used(self.subject.laws, scenario))
         return scenario
+
+    def _read(self, document: dict[str, Any], sets: Sequence[str]) -> Scenario:
+        """Read a scenario; raise InputError, with the criterion's file for its own wrong key."""
+        path = str(self.criterion.scenario)
+        try:
+            return from_dict(document, path, sets)
+        except InputError as error:
+            if error.file != COMMAND_LINE:
+                raise
+            try:
+                from_dict(document, path, self.sets)
+            except InputError as own:
+                if own.file != COMMAND_LINE:
+                    raise
+                file = str(self.criterion.file)
+                raise InputError(file, own.key, own.message) from None
+            raise
 
 
 def why(error: InputError) -> str:
@@ -237,12 +282,39 @@ def _check_sets(subject: Subject) -> None:
     """
     for key in map(_key, subject.sets):
         last = key.rpartition(".")[2]
+        if last == QUEUE and subject.kind == "queue":
+            problem = "the evaluation chooses the queue"
+            raise InputError("evaluate", f"set {key}", problem, "name queues with --against")
         if last == "protocol":
             problem = "the evaluation chooses each flow's protocol"
             raise InputError("evaluate", f"set {key}", problem, "name laws with --against")
         if last == "recovery" and subject.recovery is not None:
             problem = f"--recovery {subject.recovery} sets the law's recovery"
             raise InputError("evaluate", f"set {key}", problem, "remove one of them")
+
+
+# Arguments of measures that name entries of a scenario, by section.
+_NAMES = {
+    "link": ("link", "links"),
+    "flow": ("flow", "flows", "group", "groups", "giver", "shares_bps"),
+    "traffic": ("source",),
+}
+
+
+def _check_args(criterion: Criterion, scenario: Scenario | None) -> None:
+    """Raise InputError if a limit's argument names an entry that the scenario lacks."""
+    for limit in criterion.content.limit if scenario is not None else ():
+        for section, arguments in _NAMES.items():
+            entries = getattr(scenario, section)
+            known = [entry.name or entry.kind for entry in entries]
+            for argument in arguments:
+                given = limit.args.get(argument, ())
+                for name in [given] if isinstance(given, str) else given:
+                    # "l:rev" is a link's reverse direction, "f[0]" one flow of several.
+                    if re.sub(r"(:rev|\[\d+\])$", "", name) not in known:
+                        key = f"limit.{limit.id}.args.{argument}"
+                        problem = f"unknown {section} {shown(name)}{nearest(name, known)}"
+                        raise InputError(str(criterion.file), key, problem)
 
 
 def _without_fixed_axes(criterion: Criterion, sets: Sequence[str]) -> Criterion:
@@ -267,6 +339,10 @@ def _document(criterion: Criterion) -> dict[str, Any]:
         return read_toml(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(str(path), "", f"not a scenario file: {error}") from None
+
+
+def _links(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [link for link in document.get("link", ()) if isinstance(link, dict)]
 
 
 def _sources(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -11,8 +11,12 @@ from waterfill.papers.claims.schema import Claim, Id, Relation, Table, Text, Tol
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+MAX_SEEDS = 10
+"""Number of seeds after which a cell is judged in any case."""
+
 Value: TypeAlias = "str | int | float | bool"
 GridValues: TypeAlias = "dict[str, list[str | int | float | bool]]"
+SubjectKind: TypeAlias = Literal["law", "queue"]
 Other: TypeAlias = Literal["reference", "rival"]
 
 _SIGNS = {"<": "below", ">": "above", "=": "equal to"}
@@ -22,15 +26,17 @@ _OTHERS = {"reference": "the reference's", "rival": "the rival's own"}
 class SuiteFile(Table):
     """The content of a suite.toml.
 
-    `against` are the laws to compare with, of which the first is the reference. `seeds` is the
-    number of seeds that each cell has at least.
+    `subject` says what the suite evaluates: a law, or a link's queue discipline. `against` are the
+    laws or queues to compare with, of which the first is the reference. `seeds` is the number of
+    seeds that each cell has at least.
     """
 
     name: Id
     version: Text
     title: Text
+    subject: SubjectKind = "law"
     against: list[Text] = Field(min_length=1)
-    seeds: Annotated[int, Field(ge=1)] = 3
+    seeds: Annotated[int, Field(ge=1, le=MAX_SEEDS)] = 3
 
 
 class Quick(Table):

@@ -219,7 +219,8 @@ class EvaluationDocument(Record):
     """The document of `evaluate --json`, and of verdicts.json.
 
     `changes` compares with the law `baseline`, in all cells of the grid except those in
-    `uncompared`. `sensitivity` and `calibration` are there after the options of these names.
+    `uncompared`. `sensitivity` and `calibration` are there after the options of these names. In a
+    suite for queues, `subject` is "queue", and `law` and `against` are names of queues.
     """
 
     schema_version: int
@@ -231,6 +232,7 @@ class EvaluationDocument(Record):
     against: list[str]
     options: dict[str, Any]
     criteria: list[CriterionVerdict]
+    subject: str | None = None
     baseline: str | None = None
     changes: list[Change] | None = None
     uncompared: list[Uncompared] | None = None

@@ -67,14 +67,17 @@ def content(folder: Path) -> Document:
         "abstract": abstract.paragraphs(document),
         "verdicts": tables.of(
             model.Table("verdicts", "Verdicts", _VERDICTS, judged, _VERDICT_NOTE)
-        ),
+        ) if judged else None,
         "left_out": tables.of(
             model.Table("left-out", "Not evaluated", _LEFT_OUT, left)
         ) if left else None,
         "limiting": tables.of(
-            model.Table("limiting", "What limits the law", _limiting(document), judged, _USE_NOTE)
-        ),
-        "limits": tables.of(model.Table("limits", "Limits", _SOURCES, _limits(judged))),
+            model.Table("limiting", f"What limits the {_sender(document)}", _limiting(document),
+                        judged, _USE_NOTE)
+        ) if judged else None,
+        "limits": tables.of(
+            model.Table("limits", "Limits", _SOURCES, _limits(judged))
+        ) if judged else None,
         "changes": _changes(document),
         "calibration": None if document.calibration is None else tables.of(
             model.Table("calibration", "Calibration", _CALIBRATION, document.calibration,
@@ -87,6 +90,11 @@ def content(folder: Path) -> Document:
         "sections": sections,
         "charts": [chart for section in sections for chart in section.charts],
     }  # fmt: skip
+
+
+def _sender(document: EvaluationDocument) -> str:
+    """Return the word for what the path limits: the law, or the flows through a queue."""
+    return "law" if document.subject is None else "flows"
 
 
 def _facts(document: EvaluationDocument) -> list[tuple[str, str]]:
@@ -192,15 +200,15 @@ _VERDICTS: Sequence[Column[CriterionVerdict]] = (
     Column("cells met", _met),
     Column("deciding number", partial(_deciding, "value")),
     Column("limit", partial(_deciding, "limit")),
-    Column("other laws", partial(_deciding, "others")),
+    Column("others", partial(_deciding, "others")),
     Column("in cell", partial(_deciding, "cell")),
     Column("source of the limit", partial(_deciding, "source")),
 )
 _VERDICT_NOTE = (
     "A criterion is met in all cells (meets), in some (mixed) or in none (fails). The deciding "
-    "number is the one furthest beyond its limit, or closest to it. The other laws' numbers are "
-    "from the same cell with these laws in the law's place. RFC 9743 is no checklist: each limit "
-    "is a line of the suite that can be disputed."
+    "number is the one furthest beyond its limit, or closest to it. The others' numbers are from "
+    "the same cell with these laws or queues in its place. A suite is no checklist: each limit is "
+    "a line that can be disputed."
 )
 _LEFT_OUT: Sequence[Column[CriterionVerdict]] = (
     Column("criterion", lambda one: f"{one.section} {one.title}"),
@@ -208,8 +216,8 @@ _LEFT_OUT: Sequence[Column[CriterionVerdict]] = (
 )
 _USE_NOTE = (
     "Means over the cells of a criterion: the law's rate ÷ its max-min share, and the share of "
-    "time for which each limit held it back. A law can meet limits on delay and loss because it "
-    "does not use the path; compare the two columns of shares."
+    "time for which each limit held it back. In a suite for queues all flows count. Limits on "
+    "delay and loss are easy to meet if the path is not used; compare the two columns of shares."
 )
 
 

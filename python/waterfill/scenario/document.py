@@ -493,9 +493,7 @@ class Link(Table):
     """Target utilization; default: the smallest target of the protocols on the link."""
     routers: list[str] | None = None
     """Protocols with a router law on the link, in both directions; default: all that use it."""
-    queue: Literal[
-        "droptail", "red", "codel", "fq_codel", "pie", "fq_pie", "dualpi2", "choke", "cohabit"
-    ] = "droptail"
+    queue: links.QueueName = "droptail"
     """Queue discipline of the link."""
     queue_params: (
         Annotated[

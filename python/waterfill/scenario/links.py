@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from waterfill.errors import nearest, shown
 from waterfill.scenario import queue_params
@@ -173,6 +173,11 @@ _FLOW_QUEUES = {
     "quantum": _Param(_QUANTUM.parse, "1514 B", _text(_QUANTUM)),
     "flows": _count(1024, _MAX_QUEUES),
 }
+QueueName: TypeAlias = Literal[
+    "droptail", "red", "codel", "fq_codel", "pie", "fq_pie", "dualpi2", "choke", "cohabit"
+]
+QUEUES: tuple[str, ...] = get_args(QueueName)
+"""Queue disciplines of a link."""
 _QUEUES: Mapping[str, Mapping[str, _Param]] = {
     "red": _RED,
     "choke": _RED,

@@ -237,7 +237,12 @@ def test_list_has_only_the_criteria_named(evaluate):
     [
         (("--list", "--only", "nonsense"), 'only: unknown criterion "nonsense"'),
         (("--list", "cubicc"), 'unknown protocol "cubicc", did you mean "cubic"?'),
-        (("--list", "--against", "x,cubic"), 'unknown protocol "x"'),
+        (("--list", "--against", "x,cubic"), "against: no effect with --list; remove one of them"),
+        (("--list", "--set", "a=1"), "set: no effect with --list"),
+        (("--list", "--seeds", "3"), "seeds: no effect with --list"),
+        (("--list", "--routers", "none"), "routers: no effect with --list"),
+        (("--queue", "pie"), "evaluates a law, got --queue pie; use --suite rfc7928"),
+        (("cubic", "--queue", "pie"), "evaluate takes a law or --queue, got cubic and --queue pie"),
         ((), "evaluate: no law given; type the name of a law"),
         (("cubicc",), 'unknown protocol "cubicc", did you mean "cubic"?'),
         (("cubic,reno",), "evaluate takes one law, got cubic,reno; for two versions: --baseline"),
@@ -255,6 +260,16 @@ def test_wrong_input_is_one_line(evaluate, arguments, message):
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_a_table_without_verdicts_is_left_out(evaluate):
+    ran = evaluate("cubic", "--only", "2.11", "-o", "out")
+    assert ran.code == 0
+    assert "deciding number" not in ran.out
+    assert "not evaluated: no model of a call" in ran.out
+    assert "|" not in Path("out/verdicts.md").read_text()
+    assert "<table" in Path("out/report.html").read_text()  # what was not evaluated
+    assert "deciding number" not in Path("out/report.html").read_text()
 
 
 QUEUE_MAX = """measure = "queue_max"

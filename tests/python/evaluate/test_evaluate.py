@@ -164,16 +164,26 @@ def test_wrong_options_are_one_sentence(suite, options, message):
         ('unit = "kB"', 'unit = "ms"', "unit: must be B or kB or MB, got"),
         ("alone.toml", "none.toml", "scenario: no such file in scenarios/"),
         ("limit = 20", "limits = 20", "unknown key"),
-        ('link = "l"', 'link = "m"', 'args: unknown name "m"'),
+        ('link = "l"', 'link = "m"', 'limit.largest-queue.args.link: unknown link "m"'),
+        ("[grid]", 'set = ["link.l.bufer=9"]\n[grid]', "link.l.bufer: unknown key"),
+        ('"5 packets", "100', '"5 pkts", "100', "link.l.buffer: "),
+        ("[grid]", 'set = ["nonsense"]\n[grid]', "set: must be KEY=VALUE"),
     ],
 )
-def test_a_wrong_criterion_names_file_and_key(suite, before, after, message):
+def test_a_wrong_criterion_names_file_and_key_before_the_runs(suite, before, after, message):
     file = suite / "queue.toml"
-    file.write_text(file.read_text().replace(before, after))
+    file.write_text(file.read_text().replace(before, after, 1))
     with pytest.raises(InputError) as caught:
-        evaluate("cubic", suite=suite, seeds=1)
+        evaluate("cubic", suite=suite, seeds=1, planned=lambda *_: pytest.fail("ran"))
     assert "queue.toml" in str(caught.value)
     assert message in str(caught.value)
+
+
+def test_a_suite_with_more_seeds_than_auto_runs_is_refused(suite):
+    file = suite / "suite.toml"
+    file.write_text(file.read_text().replace("seeds = 2", "seeds = 99"))
+    with pytest.raises(InputError, match=r"suite\.toml: seeds: .*10"):
+        suites.load(suite)
 
 
 def test_an_unknown_suite_is_refused():
