@@ -285,6 +285,7 @@ MAXNET = ProofLaw(
     },
     assumed=_WINDOWS,
     arguments={
+        ("host_time_out_undone", "in_flight"): (0, 1 << 30),
         ("law_ack", "has_echo"): SWITCH,
         ("law_source_init", "packet"): (1, 1 << 16),
         ("law_source_init", "window"): (0, 1 << 59),
