@@ -19,7 +19,7 @@ from waterfill.runs.result import Document
 from waterfill.testbed import daemon
 
 # How long the verifier may take for the programs, on a host with other load.
-READY_S = 60.0
+READY_S = 300.0
 _END_S = 20.0
 _REFUSED = 2
 _METRICS = ("127.0.0.1", 9465)
