@@ -22,7 +22,8 @@ demo: build ## reproduce MaxNet's two-hop experiment: print its table, write its
 
 build: .venv/.built ## compile everything; leaves .venv/bin/waterfill and, on Linux, waterfilld
 
-test: .venv/.dev build ## run every test that this host can run, about 15 minutes on two cores; says what it skipped and why
+# Next to the release build, which the program starts, it compiles the tests.
+test: .venv/.dev ## run every test that this host can run, about 15 minutes on two cores; says what it skipped and why
 	@$(VENV)/python tools/run_tests.py
 
 lint: .venv/.lint ## run formatters, linters, type checkers and checks of licences; a warning is an error

@@ -143,32 +143,37 @@ def compiled(features: list[str]) -> list[Program] | None:
     return programs
 
 
-def cargo() -> Outcome:
-    """Run the Rust tests of the workspace, including documentation examples."""
-    features, skipped = [], Counter[str]()
+def prepare() -> tuple[list[Program], Outcome]:
+    """Compile everything; return the programs of the Rust tests, and what is skipped or failed.
+
+    The last minute of a release build uses one CPU, so the tests are compiled at the same time.
+    """
+    features, outcome = [], Outcome()
     check = subprocess.run([ROOT / "tools/daemon.sh"], stdout=subprocess.PIPE, text=True)
     if check.returncode == 0:
         features = ["--features", "waterfill-linux/daemon,waterfill-fuzz/daemon"]
     else:
-        skipped[f"waterfill-linux/daemon: {check.stdout.strip()}"] += 1
-    with timed("compile"):
+        outcome.skipped[f"waterfill-linux/daemon: {check.stdout.strip()}"] += 1
+    with ThreadPoolExecutor(1) as lane:
+        release = lane.submit(subprocess.run, _BUILD, cwd=ROOT, check=False)
         programs = compiled(features)
-    if not programs:
-        return Outcome(failed=1, names=["cargo test --no-run"], skipped=skipped)
+    for name, passed in (
+        ("make build", release.result().returncode == 0),
+        ("cargo test --no-run", bool(programs)),
+    ):
+        if not passed:
+            outcome.add(Outcome(failed=1, names=[name]))
     examples = ["cargo", "test", "--locked", "--no-fail-fast", "--doc", *features]
-    programs.append(Program("examples in documentation", examples, count=count_examples))
-    # The tests of waterfill-linux wait for the kernel most of the time. The others compute, with a
-    # lower priority, so that they delay no timer.
-    waiting = [program for program in programs if program.folder.name == "waterfill-linux"]
-    others = [
-        replace(program, command=["nice", *program.command])
-        for program in programs
-        if program not in waiting
-    ]
-    with timed("run"), ThreadPoolExecutor(2) as lanes:
-        done = lanes.map(lambda lane: [program.run() for program in lane], (waiting, others))
-        outcomes = [outcome for lane in done for outcome in lane]
-    return reduce(Outcome.add, outcomes, Outcome(skipped=skipped))
+    documented = Program("examples in documentation", examples, count=count_examples)
+    return [*(programs or []), documented], outcome
+
+
+_BUILD = ["make", "--no-print-directory", "build"]
+
+
+def rust(programs: list[Program]) -> Callable[[], Outcome]:
+    """Return a function that runs test programs one after the other."""
+    return lambda: reduce(Outcome.add, [program.run() for program in programs], Outcome())
 
 
 @contextmanager
@@ -189,7 +194,8 @@ def pytest() -> Outcome:
         spread += ["--dist=loadfile", "--no-loadscope-reorder"]
         options = [*spread, "--durations=20", "--durations-min=5", f"--junitxml={report}"]
         command = [sys.executable, "-m", "pytest", *options]
-        code = subprocess.run(command, cwd=ROOT, check=False).returncode
+        with timed("pytest"):
+            code = subprocess.run(command, cwd=ROOT, check=False).returncode
         return count_report(report, code)
 
 
@@ -264,11 +270,23 @@ def heed_signals() -> None:
 def main() -> int:
     """Run all test suites and return the exit code."""
     heed_signals()
-    total = Outcome()
-    for name, suite in (("Rust", cargo), ("pytest", beside_a_soak(pytest))):
-        print(f"\n== {name} ==", flush=True)
-        with timed(name):
-            total.add(suite())
+    print("\n== build ==", flush=True)
+    with timed("build"):
+        programs, total = prepare()
+    if total.failed == 0:
+        print("\n== tests ==", flush=True)
+        # The tests of waterfill-linux wait for the kernel most of the time, and pytest waits for
+        # programs. The others compute, with a lower priority, so that they delay no timer.
+        waiting = [program for program in programs if program.folder.name == "waterfill-linux"]
+        others = [
+            replace(program, command=["nice", *program.command])
+            for program in programs
+            if program not in waiting
+        ]
+        suites = [rust(waiting), rust(others), beside_a_soak(pytest)]
+        with timed("tests"), ThreadPoolExecutor(len(suites)) as lanes:
+            for outcome in lanes.map(lambda suite: suite(), suites):
+                total.add(outcome)
     print()
     for what, count in total.skipped.items():
         print(f"skipped {what}" + (f" ({count} tests)" if count > 1 else ""))

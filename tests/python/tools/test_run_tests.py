@@ -153,23 +153,65 @@ def test_a_report_of_pytest_is_counted_and_failures_named(tmp_path):
     assert outcome.skipped == {"tests.toy: needs dask": 1}
 
 
-def test_the_last_lines_name_the_failed_tests(tmp_path, monkeypatch, capfd):
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout without missing packages, whose suites are replaced."""
     (tmp_path / "tools").mkdir()
-    setup = tmp_path / "tools/setup.sh"
-    setup.write_text("#!/bin/sh\n")
-    setup.chmod(0o755)
+    for name in ("setup.sh", "daemon.sh"):
+        (tmp_path / "tools" / name).write_text("#!/bin/sh\n")
+        (tmp_path / "tools" / name).chmod(0o755)
     monkeypatch.setattr(run_tests, "ROOT", tmp_path)
-    child = "print('running 1 test\\ntest late ... FAILED\\n')"
-    toy = Program("toy", [sys.executable, "-c", child + "; raise SystemExit(101)"], tmp_path)
-    monkeypatch.setattr(run_tests, "cargo", toy.run)
+    monkeypatch.setattr(run_tests, "_BUILD", ["true"])
     monkeypatch.setattr(run_tests, "beside_a_soak", lambda suite: suite)
     monkeypatch.setattr(run_tests, "pytest", lambda: Outcome(4, 1, ["tests.toy::test_page: gone"]))
+    return tmp_path
+
+
+def test_the_last_lines_name_the_failed_tests(checkout, monkeypatch, capfd):
+    child = "print('running 1 test\\ntest late ... FAILED\\n')"
+    toy = Program("toy", [sys.executable, "-c", child + "; raise SystemExit(101)"], checkout)
+    monkeypatch.setattr(run_tests, "prepare", lambda: ([toy], Outcome()))
     assert run_tests.main() == 1
     assert capfd.readouterr().out.splitlines()[-3:] == [
         "failed toy: exit code 101",
         "failed tests.toy::test_page: gone",
         "4 passed, 2 failed, 0 skipped",
     ]
+
+
+@pytest.mark.parametrize(
+    ("build", "programs", "failed"),
+    [
+        (["false"], [Program("toy", ["true"])], "make build"),
+        (["true"], None, "cargo test --no-run"),
+    ],
+)
+@pytest.mark.usefixtures("checkout")
+def test_without_a_build_no_test_runs(monkeypatch, capfd, build, programs, failed):
+    monkeypatch.setattr(run_tests, "_BUILD", build)
+    monkeypatch.setattr(run_tests, "compiled", lambda _: programs)
+    assert run_tests.main() == 1
+    last = capfd.readouterr().out.splitlines()[-2:]
+    assert last == [f"failed {failed}", "0 passed, 1 failed, 0 skipped"]
+
+
+def test_suites_run_at_the_same_time(checkout, monkeypatch):
+    """Each of two programs waits for the other's file."""
+    linux = checkout / "waterfill-linux"
+    linux.mkdir()
+    both = "touch $0; for i in $(seq 100); do [ -e $1 ] && exit 9; sleep 0.1; done"
+    here, there = str(checkout / "here"), str(checkout / "there")
+
+    def met(_text: str, code: int) -> Outcome:
+        return Outcome(passed=int(code == 9), failed=int(code != 9))
+
+    programs = [
+        Program("computes", ["sh", "-c", both, here, there], checkout, met),
+        Program("waits", ["sh", "-c", both, there, here], linux, met),
+    ]
+    monkeypatch.setattr(run_tests, "prepare", lambda: (programs, Outcome()))
+    monkeypatch.setattr(run_tests, "pytest", lambda: Outcome(passed=1))
+    assert run_tests.main() == 0
 
 
 def test_the_soak_is_one_test_that_passes_fails_or_is_skipped_with_its_reason():
