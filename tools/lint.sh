@@ -4,13 +4,14 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
-failed=() known=() chosen=("$@")
+chosen=("$@")
+notes=$(mktemp -d) && trap 'rm -rf "$notes"' EXIT && touch "$notes/known" "$notes/failed" || exit
 check() { # name, then the command
   local name=$1; shift
-  known+=("$name")
+  echo "$name" >>"$notes/known"
   [ ${#chosen[@]} -eq 0 ] || [[ " ${chosen[*]} " == *" $name "* ]] || return 0
   echo "== $name"
-  "$@" </dev/null || failed+=("$name")
+  "$@" </dev/null || echo "$name" >>"$notes/failed"
 }
 
 cargo_lock() { cargo metadata --locked --format-version 1 --quiet >/dev/null; }
@@ -36,21 +37,31 @@ licences() {
   else echo "lint: crates' licences left out: needs cargo-deny (cargo install --locked cargo-deny)" >&2; fi
 }
 
-check cargo-lock cargo_lock
-check cargo-fmt cargo fmt --all --check
-check clippy with_daemon clippy --all-targets -- -D warnings
-RUSTDOCFLAGS="-D warnings" check rustdoc with_daemon doc --no-deps
-check ruff-check .venv/bin/ruff check --quiet
-check ruff-format .venv/bin/ruff format --check --quiet
-check mypy .venv/bin/mypy
-PYTHONPATH=python check imports .venv/bin/lint-imports --no-logo --no-cache
-check file-length file_length
-check licences licences
-check reuse .venv/bin/reuse lint --quiet
-check workflows .venv/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+rust() {
+  check cargo-lock cargo_lock
+  check cargo-fmt cargo fmt --all --check
+  check clippy with_daemon clippy --all-targets -- -D warnings
+  RUSTDOCFLAGS="-D warnings" check rustdoc with_daemon doc --no-deps
+}
+python() {
+  check ruff-check .venv/bin/ruff check --quiet
+  check ruff-format .venv/bin/ruff format --check --quiet
+  check mypy .venv/bin/mypy
+  PYTHONPATH=python check imports .venv/bin/lint-imports --no-logo --no-cache
+  check file-length file_length
+  check licences licences
+  check reuse .venv/bin/reuse lint --quiet
+  check workflows .venv/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+}
+
+# Both at the same time: each has parts that use one CPU.
+python >"$notes/python" 2>&1 &
+rust
+wait
+cat "$notes/python"
 
 for name in "${chosen[@]}"; do
-  [[ " ${known[*]} " == *" $name "* ]] || { echo "lint: expected one of ${known[*]}, not '$name'" >&2; exit 2; }
+  grep -qx -e "$name" "$notes/known" || { echo "lint: expected one of $(paste -sd ' ' "$notes/known"), not '$name'" >&2; exit 2; }
 done
-[ ${#failed[@]} -eq 0 ] || { echo "lint: failed: ${failed[*]}"; exit 1; }
+[ ! -s "$notes/failed" ] || { echo "lint: failed: $(paste -sd ' ' "$notes/failed")"; exit 1; }
 echo "lint: all clean"
