@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 
 import pytest
 
@@ -66,6 +67,13 @@ def test_time_is_limited():
 
     with pytest.raises(outcome.OutOfTime):
         forever()
+
+
+def test_time_that_other_programs_take_does_not_count_and_waiting_is_limited():
+    with outcome.within(0.05):
+        time.sleep(0.2)
+    with pytest.raises(outcome.OutOfTime), outcome.within(0.01):
+        time.sleep(5)
 
 
 def test_mutations_change_a_document_and_leave_the_original():
