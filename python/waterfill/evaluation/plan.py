@@ -293,19 +293,19 @@ def _check_sets(subject: Subject) -> None:
             raise InputError("evaluate", f"set {key}", problem, "remove one of them")
 
 
-# Arguments of measures that name entries of a scenario, by section.
+# Arguments of measures that name entries of a scenario, by sections.
 _NAMES = {
-    "link": ("link", "links"),
-    "flow": ("flow", "flows", "group", "groups", "giver", "shares_bps"),
-    "traffic": ("source",),
+    ("link",): ("link", "links"),
+    ("flow",): ("flow", "flows", "group", "groups", "giver", "shares_bps"),
+    ("flow", "traffic"): ("source",),
 }
 
 
 def _check_args(criterion: Criterion, scenario: Scenario | None) -> None:
     """Raise InputError if a limit's argument names an entry that the scenario lacks."""
     for limit in criterion.content.limit if scenario is not None else ():
-        for section, arguments in _NAMES.items():
-            entries = getattr(scenario, section)
+        for sections, arguments in _NAMES.items():
+            entries = [entry for section in sections for entry in getattr(scenario, section)]
             known = [entry.name or entry.kind for entry in entries]
             for argument in arguments:
                 given = limit.args.get(argument, ())
@@ -313,7 +313,7 @@ def _check_args(criterion: Criterion, scenario: Scenario | None) -> None:
                     # "l:rev" is a link's reverse direction, "f[0]" one flow of several.
                     if re.sub(r"(:rev|\[\d+\])$", "", name) not in known:
                         key = f"limit.{limit.id}.args.{argument}"
-                        problem = f"unknown {section} {shown(name)}{nearest(name, known)}"
+                        problem = f"unknown {sections[0]} {shown(name)}{nearest(name, known)}"
                         raise InputError(str(criterion.file), key, problem)
 
 

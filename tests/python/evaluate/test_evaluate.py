@@ -179,6 +179,19 @@ def test_a_wrong_criterion_names_file_and_key_before_the_runs(suite, before, aft
     assert message in str(caught.value)
 
 
+def test_the_source_of_a_limit_may_be_a_flow(suite):
+    scenario, file = suite / "scenarios" / "alone.toml", suite / "queue.toml"
+    scenario.write_text(scenario.read_text() + 'size = "100 kB"\n')
+    text = file.read_text().replace('unit = "kB"', 'unit = "s"')
+    text = text.replace('"queue_max"', '"completion"')
+    text = text.replace(
+        'link = "l", start_s = 0.0, stop_s = 100.0', 'source = "law", percentile = 50'
+    )
+    file.write_text(text)
+    found = by_id(evaluate("cubic", suite=suite, quick=True, only=["2.10"]).document)["queue"]
+    assert found.verdict == "meets"
+
+
 def test_a_suite_with_more_seeds_than_auto_runs_is_refused(suite):
     file = suite / "suite.toml"
     file.write_text(file.read_text().replace("seeds = 2", "seeds = 99"))
