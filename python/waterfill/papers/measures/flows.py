@@ -268,6 +268,17 @@ def window_max_packets(
     return float(np.nanmax(inside)) / packet_bytes if len(inside) else None
 
 
+def start_rate(result: Result, *, flow: str, rtt_s: float) -> float | None:
+    """Return the rate (bit/s) that a flow's first sampled window gives over `rtt_s`.
+
+    The scenario's `sample` has to be short enough for the window to be the one that the flow starts
+    with.
+    """
+    _, window_bytes = samples(result, "flows", flow, "window_bytes")
+    known = window_bytes[np.isfinite(window_bytes)]
+    return 8 * float(known[0]) / rtt_s if len(known) else None
+
+
 def reduction_interval(result: Result, *, flow: str, start_s: float, stop_s: float) -> float | None:
     """Return the mean time (s) between reductions of a flow's window by more than a fifth.
 

@@ -31,6 +31,7 @@ SINGLE = by_name(
     Measure(flows.rtt_of, "s"),
     Measure(flows.mean_window_packets, "count"),
     Measure(flows.window_max_packets, "count"),
+    Measure(flows.start_rate, "bit/s"),
     Measure(flows.reduction_interval, "s"),
     Measure(identified.maxnet_alpha, "ratio"),
     Measure(identified.maxnet_t, "s"),

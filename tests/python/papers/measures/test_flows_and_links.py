@@ -46,6 +46,16 @@ def test_share_error_is_the_worst_flows():
     assert error == pytest.approx(0.2)
 
 
+def test_start_rate_is_the_first_known_window_over_the_rtt():
+    def run(*window_bytes: float) -> Result:
+        idle = {"link": {"utilization": [0.0] * 3}}
+        return synthetic.result({"f": [0.0] * 3}, idle, more={"window_bytes": [window_bytes]})
+
+    rate_bps = flows.start_rate(run(math.nan, 2000.0, 9000.0), flow="f", rtt_s=0.1)
+    assert rate_bps == pytest.approx(160e3)
+    assert flows.start_rate(run(*[math.nan] * 3), flow="f", rtt_s=0.1) is None
+
+
 def test_rise_time_is_the_end_of_the_first_sample_at_the_goal():
     run = run_of([0, 0, 5, 9, 10])
     rise_s = flows.rise_time(run, flow="f", at_s=0.1, target_bps=10 * MBIT)
