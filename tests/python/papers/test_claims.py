@@ -190,6 +190,12 @@ def test_write_leaves_data_figures_and_claims(tmp_path, run):
             "claim.mean.args.percentile: must be from 0 to 100, got 950",
         ),
         ("paper_value = 10", "paper_value = nan", "claim.mean.paper_value: "),
+        (
+            'unit = "M',
+            'in_force = { x = "a.mu" }\nunit = "M',
+            "claim.mean.in_force.x: is no arg",
+        ),
+        ('unit = "M', 'in_force = { stop_s = "mu" }\nunit = "M', "claim.mean.in_force.stop_s: "),
         ('id = "mean"', 'id = "a claim"', "must have only letters, digits"),
         ('plot = "rates"', 'plot = "pie"', "figure.rates.plot: unknown plot"),
         ("average_s = 0.2", "average = 0.2", "figure.rates.args.average: unknown argument"),
@@ -212,6 +218,19 @@ def test_an_id_used_twice(tmp_path):
     twice = FILE + FILE[FILE.index("[[claim]]") :]
     with pytest.raises(InputError, match=r"claim\.mean: must be unique"):
         experiment(tmp_path, twice)
+
+
+def test_an_argument_in_force_is_the_run_s_parameter(tmp_path):
+    # The last sample is after 0.9 s and 0.81 s, μ and μ² of the run, but not after 1 s.
+    links = {"l": {"utilization": [0.5] * 10, "queue_max_bytes": [1e4] * 10}}
+    run = synthetic.result({"f": [10e6] * 9 + [100e6]}, links)
+    for product, mbps in ((None, 19.0), ("maxnet.mu", 10.0), ("maxnet.mu * maxnet.mu", 10.0)):
+        line = f'in_force = {{ stop_s = "{product}" }}\n' if product else ""
+        found = experiment(tmp_path, FILE.replace('unit = "M', f'{line}unit = "M'))
+        assert judge(found, [{"run": run}])[0].measured == pytest.approx(mbps)
+    unknown = FILE.replace('unit = "M', 'in_force = { stop_s = "maxnt.mu" }\nunit = "M')
+    with pytest.raises(InputError, match=r'mean\.args: unknown name "maxnt"'):
+        judge(experiment(tmp_path, unknown), [{"run": run}])
 
 
 def test_a_flow_that_the_run_lacks(tmp_path, run):

@@ -15,6 +15,7 @@ Each experiment is a folder papers/PAPER/EXPERIMENT with a scenario.toml and a c
     statement = "Red→Blue rises to 90 % of its share in less than 1 s"
     measure = "rise_time"            # a measure of waterfill.papers.measures, its arguments
     args = { flow = "red-blue", at_s = 0.0, target_bps = 559.8e6 }
+    in_force = { t_s = "maxnet.t" }  # arguments that the run's law has, or products of its gains
     unit = "s"
     relation = "<"                   # measured =, < or > the paper's value; default =
     paper_value = 1.0

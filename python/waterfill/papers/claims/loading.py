@@ -191,6 +191,12 @@ def _contradictions(content: File) -> Iterable[tuple[str, str]]:
             yield f"{key}.why", f'missing; write why "{claim.expect}" is expected'
         if claim.sentence is not None and claim.beyond is not None:
             yield f"{key}.beyond", "is no sentence of the paper; remove `sentence` or `beyond`"
+        for name in claim.in_force:
+            if name not in claim.args:
+                yield (
+                    f"{key}.in_force.{name}",
+                    "is no argument in `args`; write its paper's value there",
+                )
         if (claim.measure is None) != (claim.unit is None):
             yield f"{key}.unit", "needs both a measure and its unit, got one of them"
 

@@ -47,6 +47,8 @@ def _id(value: str) -> str:
 
 Id = Annotated[str, AfterValidator(_id)]
 Text = Annotated[str, Field(min_length=1)]
+# A parameter of a law, as "maxnet.t", or several joined by " * ".
+Product = Annotated[str, Field(pattern=r"^\w+\.\w+( \* \w+\.\w+)*$")]
 
 
 def _tolerance(value: float | str) -> float | str:
@@ -140,6 +142,7 @@ class Claim(Table):
     run: str | None = None
     measure: str | None = None
     args: dict[str, Any] = {}
+    in_force: dict[str, Product] = {}
     short: bool = True
     short_args: dict[str, Any] = {}
     unit: str | None = None

@@ -213,6 +213,10 @@ def measure(
         return None
     chosen = MEASURES[claim.measure]
     args = claim.args | (claim.short_args if short else {})
+    for name, product in claim.in_force.items():
+        laws = runs[claim.run or next(iter(runs))].summary.params
+        factors = [key.split(".") for key in product.split(" * ")]
+        args[name] = math.prod(laws[law][param] for law, param in factors)
     if chosen.of == "nothing":
         value = chosen.function(**args)
     elif chosen.of == "runs":

@@ -213,9 +213,9 @@ def price_field_rate(*, t_s: float, x_max_bps: float, end: str) -> float:
     return encoding.rate_of(codes[end] * encoding.PRICE_STEP_S, t_s, x_max_bps)
 
 
-def price_rate_step(*, slope_per_s: float) -> float:
-    """Return the relative step per price code of a rate ∝ e^(−slope·q)."""
-    return encoding.rate_step(slope_per_s)
+def price_rate_step(*, t_s: float) -> float:
+    """`[maxnet-2007:eq7]` Return the relative step per price code of a rate ∝ e^(−q/T)."""
+    return encoding.rate_step(1 / t_s)
 
 
 def least_price_code(*, t_s: float, x_max_bps: float, rate_bps: float) -> float:
