@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
-from validation.claim_mutants import patched, study, variants
+from validation.claim_mutants import judge_patched, patched, study, variants
 from validation.claim_mutants.variants import Change, Mutant
 from validation.study import ROOT
 from waterfill.errors import InputError
 from waterfill.papers.claims import loading
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.verdict import Judged
+from waterfill.runs import cache
 
 KNOWN = {experiment.path: experiment for experiment in loading.experiments()}
 
@@ -44,6 +46,9 @@ def test_every_mutant_changes_a_run_and_every_exception_names_one(path: str):
             name for name in every if variants.reason(Mutant(path, name, "", law), {pattern: "w"})
         ]
         assert names, pattern
+    record = variants._unnoticed().get(path, {})
+    assert set(record) <= {"none", "equivalent"}
+    assert len(variants.unnoticed().get(path, {})) == sum(map(len, record.values()))
     assert set(variants.unnoticed().get(path, {})) <= {mutant.name for mutant in listed}
 
 
@@ -102,9 +107,34 @@ def judged(name: str, verdict: str) -> Judged:
 
 
 def test_a_claim_notices_only_what_takes_its_verdict_away():
-    base = [judged("a", "reproduced"), judged("b", "differs"), judged("c", "reproduced")]
+    base = {"a": "reproduced", "b": "differs", "c": "reproduced"}
     wrong = {"a": "cannot be checked", "b": "reproduced", "c": "reproduced"}
     assert study._noticed(base, wrong) == ("a",)
+
+
+def test_a_fault_takes_the_full_version_if_the_short_one_notices_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    path = "aecp-2010/rtts"
+    late = Mutant(path, "m", "vcp", Change(patch="late"))
+    brief = SimpleNamespace(claims={path: [judged("a", "reproduced"), judged("b", "reproduced")]})
+    monkeypatch.setattr(study, "reproduce", lambda *_, short: brief if short else None)
+    right = {"a": "reproduced", "b": "differs", "c": "reproduced"}
+    for wrong_a, taken in (("differs", {"a": "reproduced"}), ("reproduced", right)):
+        wrong = {"a": wrong_a, "b": "differs", "c": "differs"}
+        monkeypatch.setattr(patched, "verdicts", lambda *_, short, wrong=wrong: wrong)
+        assert study._with_fault(KNOWN[path], late, right) == (taken, wrong)
+
+
+def test_runs_without_the_faulty_law_are_shared_between_faults(monkeypatch: pytest.MonkeyPatch):
+    scenarios = KNOWN["aecp-2010/rtts"].scenarios()
+    plain, kept = cache.entry, {}
+    for fault in ("vcp late", "xcp late"):
+        monkeypatch.setattr(cache, "entry", plain)
+        judge_patched.keep_apart(fault)
+        kept[fault] = {name: cache.entry(one, "sim") for name, one in scenarios.items()}
+    same = {name for name in scenarios if kept["vcp late"][name] == kept["xcp late"][name]}
+    assert same == {"sack", "aecp"}
 
 
 def test_records_that_the_runs_contradict_are_complaints(monkeypatch: pytest.MonkeyPatch):
@@ -125,6 +155,7 @@ def test_records_that_the_runs_contradict_are_complaints(monkeypatch: pytest.Mon
     assert study.counts(found.values()) == {
         "mutants": 2,
         "noticed": 1,
+        "equivalent": 0,
         "reproduced": 2,
         "sensitive": 1,
     }

@@ -59,8 +59,7 @@ def verdicts(path: str, law: str, fault: str, *, short: bool) -> dict[str, Verdi
     library = core()
     module = "validation.claim_mutants.judge_patched"
     command = [sys.executable, "-W", "ignore", "-m", module, str(library), path]
-    kept = FOLDER / "cache" / f"{law} {fault}".replace(" ", "-")
-    wrong = {"WATERFILL_WRONG": f"{law} {fault}", "XDG_CACHE_HOME": str(kept)}
+    wrong = {"WATERFILL_WRONG": f"{law} {fault}", "XDG_CACHE_HOME": str(FOLDER / "cache")}
     found: dict[str, Verdict] = json.loads(
         _run(command + ["--short"] * short, ROOT, f"{path} fails with {law} {fault}", **wrong)
     )

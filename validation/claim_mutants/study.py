@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from validation.claim_mutants import patched
-from validation.claim_mutants.variants import Mutant, mutants, table, unnoticed
+from validation.claim_mutants.variants import Mutant, equivalent, mutants, table, unnoticed
 from validation.study import Option, Options, Report, Study
 from validation.tables import markdown
 from waterfill.papers.claims import loading
@@ -26,6 +27,8 @@ from waterfill.papers.claims.verdict import Judged
 from waterfill.papers.reproduce import reproduce
 from waterfill.runs.progress import ExperimentBars
 
+# Verdicts by the claims' ids.
+Verdicts: TypeAlias = Mapping[str, Verdict]
 # Claims that the table names for each mutant.
 _NAMED = 4
 
@@ -41,6 +44,11 @@ class Row:
     def explained(self) -> str | None:
         """Explanation on record of why no claim notices the mutant, or None."""
         return unnoticed().get(self.mutant.experiment, {}).get(self.mutant.name)
+
+    @property
+    def equivalent(self) -> bool:
+        """True if the mutant changes no quantity of the experiment's claims, by the record."""
+        return self.mutant.name in equivalent(self.mutant.experiment)
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,8 @@ class Outcome:
 
 def outcome(experiment: Experiment, listed: Sequence[Mutant]) -> Outcome:
     """Run an experiment without and with each of its mutants."""
-    path, short = experiment.path, table().experiment[experiment.path].short is not None
+    path, how = experiment.path, table().experiment[experiment.path]
+    short = how.short is not None
     variants = {
         mutant.name: mutant.applied(experiment, short=short)
         for mutant in listed
@@ -85,22 +94,46 @@ def outcome(experiment: Experiment, listed: Sequence[Mutant]) -> Outcome:
         )
         if found.interrupted:
             raise KeyboardInterrupt
-        wrong = {
-            name: {claim.id: claim.verdict for claim in found.claims[variant.path]}
-            for name, variant in variants.items()
-        }
+        base = found.claims[path]
+        right = _by_id(base)
+        rows = []
         for mutant in listed:
-            if mutant.change.patch is not None:
-                one = patched.verdicts(path, mutant.law, mutant.change.patch, short=short)
-                wrong[mutant.name] = one
-                live.done(f"{path} [{mutant.name}]", list(one.values()))
-    base = found.claims[path]
-    return Outcome(base, [Row(mutant, _noticed(base, wrong[mutant.name])) for mutant in listed])
+            if mutant.change.patch is None:
+                alike, wrong = right, _by_id(found.claims[variants[mutant.name].path])
+            else:
+                alike, wrong = _with_fault(experiment, mutant, right)
+                live.done(f"{path} [{mutant.name}]", list(wrong.values()))
+            rows.append(Row(mutant, _noticed(alike, wrong)))
+    return Outcome(base, rows)
 
 
-def _noticed(base: Sequence[Judged], wrong: Mapping[str, Verdict]) -> tuple[str, ...]:
+def _with_fault(
+    experiment: Experiment, mutant: Mutant, right: Verdicts
+) -> tuple[Verdicts, Verdicts]:
+    """Return the verdicts without and with a fault of the patch, by claim.
+
+    `right` are those of the version that the study takes. Those of a shorter one leave out claims
+    that it judges otherwise.
+    """
+    path, how, fault = experiment.path, table().experiment[experiment.path], mutant.change.patch
+    assert fault is not None
+    if how.short_first is not None:
+        brief = _by_id(reproduce([experiment], None, short=True).claims[path])
+        alike = {name: one for name, one in brief.items() if one == right[name]}
+        wrong = patched.verdicts(path, mutant.law, fault, short=True)
+        if _noticed(alike, wrong):
+            return alike, wrong
+    return right, patched.verdicts(path, mutant.law, fault, short=how.short is not None)
+
+
+def _by_id(claims: Sequence[Judged]) -> Verdicts:
+    """Return the claims' verdicts by id."""
+    return {claim.id: claim.verdict for claim in claims}
+
+
+def _noticed(right: Verdicts, wrong: Verdicts) -> tuple[str, ...]:
     """Return the ids of the claims that are reproduced without a mutant and not with it."""
-    return tuple(one.id for one in base if one.verdict == "reproduced" != wrong[one.id])
+    return tuple(name for name, one in right.items() if one == "reproduced" != wrong[name])
 
 
 def rows_table(found: Mapping[str, Outcome]) -> str:
@@ -111,7 +144,8 @@ def rows_table(found: Mapping[str, Outcome]) -> str:
             names = ", ".join(f"`{claim}`" for claim in row.noticed[:_NAMED])
             more = len(row.noticed) - _NAMED
             names += f" and {more} more" if more > 0 else ""
-            lines.append([path, row.mutant.name, names or f"none: {row.explained or '?'}"])
+            kind = "equivalent" if row.equivalent else "none"
+            lines.append([path, row.mutant.name, names or f"{kind}: {row.explained or '?'}"])
     return markdown("experiment|mutant|claims that notice it", lines)
 
 
@@ -119,9 +153,11 @@ def counts_table(found: Mapping[str, Outcome]) -> str:
     """Return the table of mutants and of reproduced claims by experiment."""
     each = {path: counts([one]) for path, one in found.items()}
     each["all"] = counts(found.values())
-    keys = ("mutants", "noticed", "reproduced", "sensitive")
+    keys = ("mutants", "noticed", "equivalent", "reproduced", "sensitive")
     lines = [[path, *(str(number[key]) for key in keys)] for path, number in each.items()]
-    return markdown("experiment|mutants:|noticed:|claims reproduced:|that notice one:", lines)
+    return markdown(
+        "experiment|mutants:|noticed:|equivalent:|claims reproduced:|that notice one:", lines
+    )
 
 
 def counts(found: Iterable[Outcome]) -> dict[str, int]:
@@ -132,6 +168,7 @@ def counts(found: Iterable[Outcome]) -> dict[str, int]:
     return {
         "mutants": len(rows),
         "noticed": sum(bool(row.noticed) for row in rows),
+        "equivalent": sum(row.equivalent for row in rows),
         "reproduced": reproduced,
         "sensitive": reproduced - sum(len(one.blind) for one in each),
     }

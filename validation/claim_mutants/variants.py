@@ -49,13 +49,15 @@ class Exercised(_Table):
     """Laws that an experiment exercises.
 
     `not` has mutants that cannot matter there, and `own` further ones. `short` says why the study
-    takes the experiment's short version.
+    takes the experiment's short version. `short_first` says why it takes that first for faults of
+    the patch, and the full version only if no claim of the short one notices.
     """
 
     laws: list[str]
     irrelevant: dict[str, str] = Field(default={}, alias="not")
     own: dict[str, Own] = {}
     short: str | None = None
+    short_first: str | None = None
 
 
 class MutantTable(_Table):
@@ -86,21 +88,16 @@ class Mutant:
             run.model_copy(update={"set": [*run.set, *self._sets(run, scenarios[run.name])]})
             for run in before
         )
-        used = self.change.patch is not None and any(map(self._in, scenarios.values()))
+        patched = self.change.patch is not None
+        used = patched and any(uses(self.law, scenario) for scenario in scenarios.values())
         if runs == before and not used:
             raise InputError(str(TABLE), self.experiment, f"{self.name} changes no run")
         changed = replace(experiment, name=f"{experiment.name} [{self.name}]")
         return replace(changed, short_runs=runs) if short else replace(changed, runs=runs)
 
-    def _in(self, scenario: Scenario) -> bool:
-        """Return True if a scenario uses the law."""
-        if self.law == QUEUE:
-            return any(link.queue == QUEUE for link in scenario.link)
-        return self.law in scenario.protocols()
-
     def _sets(self, run: ExperimentRun, scenario: Scenario) -> Iterator[str]:
         """Overrides of one run, as in `waterfill run --set`."""
-        if not self._in(scenario):
+        if not uses(self.law, scenario):
             return
         if self.law == QUEUE:
             for link in scenario.link:
@@ -125,6 +122,13 @@ class Mutant:
             yield f"params.{self.law}.{name}={_toml(not value(name))}"
 
 
+def uses(law: str, scenario: Scenario) -> bool:
+    """Return True if a scenario uses a law, or for `QUEUE` that queue."""
+    if law == QUEUE:
+        return any(link.queue == QUEUE for link in scenario.link)
+    return law in scenario.protocols()
+
+
 def _written(unit: str, number: float) -> str:
     """Return a number in its SI unit as a scenario has it."""
     if unit == "count":
@@ -143,9 +147,21 @@ def table() -> MutantTable:
 
 
 @cache
+def _unnoticed() -> dict[str, dict[str, dict[str, str]]]:
+    found: dict[str, dict[str, dict[str, str]]] = read_toml(
+        TABLE.with_name("unnoticed.toml").read_text(encoding="utf-8")
+    )
+    return found
+
+
 def unnoticed() -> dict[str, dict[str, str]]:
     """Return {experiment: {mutant: why no claim notices it}}, the record in unnoticed.toml."""
-    return read_toml(TABLE.with_name("unnoticed.toml").read_text(encoding="utf-8"))
+    return {path: {**one.get("none", {}), **equivalent(path)} for path, one in _unnoticed().items()}
+
+
+def equivalent(path: str) -> dict[str, str]:
+    """Return {mutant: why} of an experiment's mutants that change no quantity of its claims."""
+    return _unnoticed().get(path, {}).get("equivalent", {})
 
 
 def mutants(path: str) -> list[Mutant]:
