@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from validation.link_events import left_s
 from validation.study import Option, Options, Study, StudyRun, failed_checks, on_linux
@@ -145,45 +145,46 @@ def table(found: Mapping[StepCase, Kept]) -> str:
     )
 
 
-# Handovers have no factor: they are drawn to the right of all factors.
-X = {**{f"{factor:g}": factor for factor in FACTORS}, HANDOVERS: 12.0}
-STYLES = {"sim": "-", "fluid": ":", "linux": "x"}
+# A shorter delay costs nothing with any window, so it is not drawn.
+DRAWN = {"2": "delay × 2", "5": "delay × 5", HANDOVERS: "handovers"}
+COLOURS = {"2": "#0072B2", "5": "#D55E00", HANDOVERS: "#009E73"}
+STYLES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "sim": ("simulator", {"linestyle": "-", "linewidth": 1.0}),
+    "fluid": ("fluid", {"linestyle": ":", "linewidth": 2.4}),
+    "linux": ("kernel", {"linestyle": "", "marker": "x", "markersize": 6}),
+}
 
 
 def draw(found: Mapping[StepCase, Kept], stem: Path) -> None:
-    """Draw the share kept against the change, with a panel per law and a line per window."""
+    """Draw the share kept against the window, with a panel per law and a line per change."""
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     from waterfill.analysis.draw import save
 
     names: Sequence[str] = list(dict.fromkeys(case.protocol for case in found))
-    figure = Figure(figsize=(2.4 * len(names) + 1.2, 2.6), layout="constrained")
+    figure = Figure(figsize=(2.1 * len(names) + 1.0, 3.2), layout="constrained")
     axes = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
     for axis, name in zip(axes, names, strict=True):
-        for i, window in enumerate(WINDOWS):
-            for on, style in STYLES.items():
+        for change, colour in COLOURS.items():
+            for on, (_, style) in STYLES.items():
                 shares = {
-                    change: found[case].share
-                    for change in X
+                    place: 100 * found[case].share
+                    for place, window in enumerate(WINDOWS)
                     if (case := StepCase(name, on, window, change)) in found
                 }
-                handovers = shares.pop(HANDOVERS, None)
-                label = window if on == "sim" else None
-                axis.plot([X[change] for change in shares], list(shares.values()), style,
-                          color=f"C{i}", markersize=7, linewidth=0.9, label=label)  # fmt: skip
-                if handovers is not None:
-                    marker = {"sim": "_", "fluid": ".", "linux": "x"}[on]
-                    axis.plot([X[HANDOVERS]], [handovers], marker, color=f"C{i}", markersize=7)
-        axis.set_title(name, fontsize=9)
-        axis.set_xscale("log")
-        axis.set_xticks(list(X.values()), [*(f"{f:g}" for f in FACTORS), "h"], minor=False)
-        axis.set_xticks([], minor=True)
-        axis.set_ylim(0, 1.05)
-    axes[0].legend(fontsize=7, title="window", title_fontsize=7)
-    figure.supxlabel("delay after 15 s / before; h: handovers\n"
-                     "(lines and –: simulator, dotted and ·: fluid model, ×: kernel)",
-                     fontsize=9)  # fmt: skip
-    figure.supylabel("share kept", fontsize=9)
+                axis.plot(list(shares), list(shares.values()), color=colour, **style)
+        axis.set_title(name, fontsize="medium", loc="left")
+        axis.set_xticks(range(len(WINDOWS)), [w.replace("unlimited", "∞") for w in WINDOWS])
+        axis.set_xlim(-0.3, len(WINDOWS) - 0.7)
+        axis.set_ylim(0, 105)
+        axis.grid(alpha=0.3)
+    lines = [Line2D([], [], color=COLOURS[c], label=label) for c, label in DRAWN.items()]
+    shown = [on for on in STYLES if any(case.on == on for case in found)]
+    lines += [Line2D([], [], color="#444444", label=STYLES[on][0], **STYLES[on][1]) for on in shown]
+    figure.legend(handles=lines, loc="outside upper center", ncols=len(lines), frameon=False)
+    figure.supxlabel("window of the smallest RTT (∞: unlimited)", fontsize="medium")
+    figure.supylabel("share kept (%)", fontsize="medium")
     save(figure, stem)
 
 
