@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from validation.study import Option, Options, Study, StudyRun, failed_checks, on_linux
 from validation.tables import markdown
@@ -219,7 +219,13 @@ def line(case: EventCase, run: Outcome) -> str:
     return " | ".join(row(case, run)) + (f"; failed: {', '.join(run.failed)}" if run.failed else "")
 
 
-COLOURS = {"sim": "#0072B2", "fluid": "#D55E00", "linux": "#009E73"}
+# As in the figures of the testbed: the kernel wide and pale, the simulator thin, the fluid dotted.
+STYLES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "linux": ("kernel", {"color": "#009E73", "linewidth": 2.6, "alpha": 0.45}),
+    "sim": ("simulator", {"color": "#0072B2", "linewidth": 1.0}),
+    "fluid": ("fluid", {"color": "#D55E00", "linewidth": 1.2, "linestyle": ":"}),
+}
+LINK: Mapping[str, Any] = {"color": "0.8", "linewidth": 5.0}
 
 
 def draw(found: Mapping[EventCase, Outcome], stem: Path) -> None:
@@ -232,30 +238,35 @@ def draw(found: Mapping[EventCase, Outcome], stem: Path) -> None:
     runs: dict[str, dict[str, Outcome]] = {}
     for case, run in found.items():
         runs.setdefault(case.protocol, {})[case.on] = run
-    columns = 4
+    columns = 3
     rows = math.ceil(len(runs) / columns)
-    figure = Figure(figsize=(11, 1.8 * rows + 0.4), layout="constrained")
+    figure = Figure(figsize=(9.5, 1.8 * rows + 0.9), layout="constrained")
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     steps = [(0, 20), (30, 20), (30, 10), (60, 10), (60, 20), (90, 20), (90, 40), (120, 40),
              (120, 0), (122, 0), (122, 40), (150, 40)]  # fmt: skip
+    width = round(MEAN_S / SAMPLE_S)
     for axis, (name, of_law) in zip(axes.flat, runs.items(), strict=False):
-        axis.plot(*zip(*steps, strict=True), color="0.8", linewidth=3)
-        for on in ("linux", "sim", "fluid"):
+        axis.plot(*zip(*steps, strict=True), **LINK)
+        for on, (_, style) in STYLES.items():
             if on in of_law:
                 rate = of_law[on].course.rate
-                times = [(i + 0.5) * SAMPLE_S for i in range(len(rate))]
-                values = [bps / 1e6 for bps in rate]
-                axis.plot(times, values, linewidth=0.7, color=COLOURS[on])
-        axis.set_title(name, fontsize=9)
+                starts = range(0, len(rate) - width + 1, width)
+                times = [(start + width / 2) * SAMPLE_S for start in starts]
+                means = [math.fsum(rate[start : start + width]) / width / 1e6 for start in starts]
+                axis.plot(times, means, **style)
+        axis.set_title(name, fontsize="medium", loc="left")
         axis.set_xticks([0, 30, 60, 90, 120, 150])
         axis.set_ylim(0, 44)
     for axis in list(axes.flat)[len(runs) :]:
         axis.set_visible(False)
-    shown = [on for on in BACKENDS if any(on in of_law for of_law in runs.values())]
-    lines = [Line2D([], [], color=COLOURS[on], label=on) for on in shown]
-    figure.legend(handles=lines, loc="outside upper center", ncols=len(lines), fontsize=9)
-    figure.supxlabel("time (s)", fontsize=9)
-    figure.supylabel("rate of both flows (Mbit/s); grey: the link's", fontsize=9)
+    for column, axis in enumerate(axes[-2] if rows > 1 else ()):
+        axis.tick_params(labelbottom=(rows - 1) * columns + column >= len(runs))
+    lines = [Line2D([], [], label="rate of the link", **LINK)]
+    lines += [Line2D([], [], label=label, **style) for on, (label, style) in STYLES.items()
+              if any(on in of_law for of_law in runs.values())]  # fmt: skip
+    figure.legend(handles=lines, loc="outside upper center", ncols=len(lines), frameon=False)
+    figure.supxlabel("time (s)", fontsize="medium")
+    figure.supylabel("rate of both flows (Mbit/s)", fontsize="medium")
     save(figure, stem)
 
 
