@@ -5,8 +5,8 @@ every flow the simulator's mean rate within 5 %, in real numbers and with the ke
 must XCP and iXCP on ixcp-2007's Fig. 1, and the thesis's MaxNet in its Fig. 10 to 13, all at lower
 rates. A run on linux that failed its checks is marked in the table, and repeated by the next call.
 
-DIR/<case>.png and .svg have the rates over time in kernel, simulator and fluid model, DIR/fig1.png
-and DIR/thesis.png those of the papers' figures.
+DIR/<case>.png and .svg have the rates over time in kernel, simulator and fluid model; DIR/laws.png
+has those of all laws, DIR/fig1.png and DIR/thesis.png those of the papers' figures.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _thesis() -> list[LawCase]:
                      {"name": "two-56", "path": ["link"], "rtt": "56 ms"},
                      {"name": "three-28", "path": ["link"], "start": "10 s"}],
         },
-        "beside UDP (Fig. 13)": {
+        "next to UDP (Fig. 13)": {
             "link": [link], "flow": [first], "traffic": [traffic], "duration": "40 s",
         },
     }  # fmt: skip
@@ -174,7 +174,13 @@ def cases() -> list[LawCase]:
     """Return a case for each of the daemon's laws, and the papers' experiments."""
     found = [
         LawCase(
-            law, law, f"{law} on two bottlenecks", _TWO_BOTTLENECKS, _SETTLE_S.get(law, 15.0), 15.0
+            law,
+            law,
+            f"{law} on two bottlenecks",
+            _TWO_BOTTLENECKS,
+            _SETTLE_S.get(law, 15.0),
+            15.0,
+            "laws",
         )
         for law in daemon.laws()
     ]
@@ -264,20 +270,29 @@ def _off(off: Mapping[str, float]) -> str:
 
 
 def overview(runs: Mapping[LawCase, Mapping[str, Result]]) -> Figure:
-    """Draw the rates of several cases, two per row."""
+    """Draw the rates of several cases, two per row.
+
+    Panels with different flows have a legend each; one legend of the backends is for all.
+    """
     from matplotlib.figure import Figure
 
     rows = (len(runs) + 1) // 2
     figure = Figure(figsize=(9.0, 0.9 + 2.2 * rows), layout="constrained")
     grid = figure.subplots(rows, 2, squeeze=False)
-    for axis, (case, places) in zip(grid.flat, runs.items(), strict=False):
+    axes = list(grid.flat)[: len(runs)]
+    for axis, (case, places) in zip(axes, runs.items(), strict=True):
         maxnet_plots.panel(axis, case.panel, places)
         axis.set_title(case.title.partition(" (ixcp")[0], fontsize="medium", loc="left")
+        axis.xaxis.get_major_locator().set_params(integer=True)
     for axis in grid.flat[len(runs) :]:
         axis.set_axis_off()
     backends = [name for name in maxnet_plots.NAMES if name in next(iter(runs.values()))]
-    if handles := maxnet_plots.legend(list(grid.flat), backends):
-        figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+    same = len({tuple(line.get_gid() for line in axis.lines) for axis in axes}) == 1
+    if not same:
+        for axis in axes:
+            axis.legend(handles=maxnet_plots.legend([axis], []), loc="lower left", fontsize="small")
+    handles = maxnet_plots.legend(axes if same else [], backends)
+    figure.legend(handles=handles, loc="outside upper center", ncols=5, frameon=False)
     figure.supxlabel("time (s)", fontsize="medium")
     figure.supylabel("rate (Mbit/s)", fontsize="medium")
     return figure

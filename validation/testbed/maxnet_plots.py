@@ -1,12 +1,11 @@
 """Figures of MaxNet's experiments, with curves from the kernel, the simulator and the fluid model.
 
-A flow has one colour on all backends. The kernel's line is wide and pale, the simulator's thin and
-dark on top of it, the fluid's dotted.
+A group of flows has one colour on all backends. The kernel's line is wide and pale, the
+simulator's thin and dark on top of it, the fluid's dotted.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +30,6 @@ _BACKENDS: Mapping[str, Mapping[str, Any]] = {
     "fluid": {"linewidth": 1.2, "alpha": 1.0, "linestyle": ":"},
 }
 NAMES = {"linux": "kernel", "sim": "simulator", "fluid": "fluid"}
-# More lines have no legend.
-_MAX_LEGEND = 20
 _MARKERS = {"linux": "o", "sim": "x"}
 
 
@@ -49,8 +46,8 @@ def curves(title: str, panels: Sequence[Panel], runs: Mapping[str, Result]) -> F
     grid[-1].set_xlabel("time (s)")
     figure.suptitle(title, x=0.01, ha="left")
     backends = [backend for backend in _BACKENDS if backend in runs]
-    if handles := legend(list(grid), backends):
-        figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize="small")
+    handles = legend(list(grid), backends)
+    figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize="small")
     return figure
 
 
@@ -66,23 +63,26 @@ def panel(axis: Any, shown: Panel, runs: Mapping[str, Result]) -> None:
 
 
 def legend(grid: Sequence[Any], backends: Sequence[str]) -> list[Any]:
-    """Return legend entries for each flow's colour and each backend's line style, if not many."""
+    """Return legend entries for each group's colour and each backend's line style."""
     from matplotlib.lines import Line2D
 
     colours = {line.get_gid(): line.get_color() for axis in grid for line in axis.lines}
     found = [Line2D([], [], color=colour, label=name) for name, colour in colours.items()]
-    found += [
+    return found + [
         Line2D([], [], color="#444444", label=NAMES[backend], **_BACKENDS[backend])
         for backend in backends
     ]
-    return found if len(found) <= _MAX_LEGEND else []
 
 
 def _lines(axis: Any, panel: Panel, backend: str, run: Result) -> None:
     # One legend stands for all panels: links are black, and a flow named "red-…" is red.
-    flows = panel.which == "flows"
-    colours = [s["color"] for s in looks.named_styles(panel.names)] if flows else [_LINK]
-    for name, colour in zip(panel.names, itertools.cycle(colours), strict=False):
+    groups = [name.partition("[")[0] for name in panel.names]
+    unique = list(dict.fromkeys(groups))
+    colours = dict.fromkeys(unique, _LINK)
+    if panel.which == "flows":
+        styles = looks.named_styles(unique)
+        colours = {group: s["color"] for group, s in zip(unique, styles, strict=True)}
+    for name, group in zip(panel.names, groups, strict=True):
         try:
             rows = run.samples(panel.which, name)
         except KeyError:
@@ -97,9 +97,9 @@ def _lines(axis: Any, panel: Panel, backend: str, run: Result) -> None:
             time_s, values = series.intervals(time_s, values, panel.average_s)
         label = f"{name}, {NAMES[backend]}"
         (line,) = axis.plot(
-            time_s, values / panel.unit, color=colour, label=label, **_BACKENDS[backend]
+            time_s, values / panel.unit, color=colours[group], label=label, **_BACKENDS[backend]
         )
-        line.set_gid(name)
+        line.set_gid(group)
 
 
 def losses(points: Mapping[str, Sequence[tuple[float, str, float]]]) -> Figure:

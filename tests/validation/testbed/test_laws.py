@@ -53,6 +53,21 @@ def test_figures_have_every_case_group_and_flow(tmp_path):
     cases = [replace(c, **short) for c in laws.cases() if c.name in ("xcp", "fig10-maxnet2006")]
     found = {c: dict.fromkeys(laws.PLACES, backends.run(c.scenario("sim"))) for c in cases}
     laws.draw(found, tmp_path / "laws")
-    assert {path.stem for path in tmp_path.glob("*.png")} == {"xcp", "fig10-maxnet2006", "thesis"}
+    drawn = {path.stem for path in tmp_path.glob("*.png")}
+    assert drawn == {"xcp", "fig10-maxnet2006", "laws", "thesis"}
     (axis,) = laws.maxnet_plots.curves("xcp", [cases[0].panel], found[cases[0]]).axes
     assert len({line.get_gid() for line in axis.lines}) == 5
+    # Panels with other flows have a legend each; the figure's is then of the backends alone.
+    backends = ["kernel", "simulator", "fluid"]
+    assert legends(laws.overview(found)) == [["long", "wide-20", "wide-40", "narrow-20",
+                                              "narrow-50"], ["first"], backends]  # fmt: skip
+    only = laws.overview({cases[0]: found[cases[0]]})
+    assert legends(only)[-1][-4:] == ["narrow-50", *backends]
+    titles = [axis.get_title(loc="left") for axis in laws.overview(found).axes]
+    assert titles == ["xcp on two bottlenecks", "maxnet2006: one flow (Fig. 10)"]
+
+
+def legends(figure):
+    """Return the entries of every legend: of the panels, then of the figure."""
+    found = [axis.get_legend() for axis in figure.axes] + figure.legends
+    return [[text.get_text() for text in one.get_texts()] for one in found if one is not None]
