@@ -69,7 +69,9 @@ def of_panels(drawing: Drawing, where: Legend) -> None:
         if not entries.names:
             continue
         if where == "inside":
-            axis.legend(*entries, loc=chart.legend or "best", **(_look() | {"borderaxespad": 0.5}))
+            # Its white ground hides the grid and the guides behind the text.
+            ground = {"frameon": True, "edgecolor": "none", "borderaxespad": 0.5}
+            axis.legend(*entries, loc=chart.legend or "best", **(_look() | ground))
             continue
         single = len(drawing.place) == 1 or len({column for _, column in drawing.place}) == 1
         if single and _on_lines(drawing, axis, entries):

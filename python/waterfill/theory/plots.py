@@ -60,7 +60,7 @@ def construction(loops: dict[str, Gains], tau_max_s: float) -> Figure:
         built = maxnet.construct(gains, tau_max_s)
         cut = built.line.intercept
         left = -1.6 * cut
-        x = np.array([left, 0.4])
+        x = np.array([left, 0.9 * cut])
         high = 1.2 * max(float(built.spiral.imag.max()), -0.4 * left * built.line.slope)
         charts.append(_chart(
             f"{title}: τ̄ = {tau_max_s:g} s, αT = {gains.alpha_t_s:g} s, η = {gains.eta:g}",
@@ -69,7 +69,7 @@ def construction(loops: dict[str, Gains], tau_max_s: float) -> Figure:
              _line("tail T (ω̲, τ < τ̄)", built.tail.real, built.tail.imag, RED),
              _line(f"line, γ = {built.line.slope:.4f}", x, (x + cut) / built.line.run, GREEN)],
             Mark(-cut, 0.0, f"−1/α_max, α_max = {built.alpha_max:.4f}"), Guide(x=0.0),
-            Guide(y=0.0), x_range=(left, 0.4 * cut), y_range=(-1.5 * high, high),
+            Guide(y=0.0), x_range=(left, 0.9 * cut), y_range=(-1.5 * high, high),
             legend="lower right",
         ))  # fmt: skip
     return _figure(*charts)
@@ -119,7 +119,7 @@ def aecp_margin(g: aecp.Gains, t_2_s: float) -> Figure:
                Mark(-1.0, 0.0, text="−1"), x_range=(-3, 1), y_range=(-2, 2)),
         _chart(f"sampled: T₂ = {t_2_s:g} s", "RTT τ (s)", "growth of the slowest mode (1/s)",
                growth, Guide(y=1.0), Guide(x=delay_s),
-               Mark(delay_s, 1.0, text=f"eq. 38: {delay_s:.4f} s", dot=False)),
+               Mark(delay_s, min(growth[0].y), text=f"eq. 38: {delay_s:.4f} s", dot=False)),
     )  # fmt: skip
 
 
@@ -129,14 +129,14 @@ def aecp_efficiency(
     """Draw AECP's rates by eq. 6 without delay, and the bounds of Theorem 2."""
     ratio = link.capacity / (link.flows * link.x_0)
     bounds = {theta: aecp.efficiency_bounds_s(g, ratio, theta) for theta in thetas}
-    last = 1.1 * max(high for _, high in bounds.values())
+    last = 1.25 * max(high for _, high in bounds.values())
     times, x, r, _ = aecp.trajectory(g, link, last)
     lines = [_line("Σx/C", times, x), _line("Nr/C", times, r, RED)]
     marks = []
     for theta, (low, high) in bounds.items():
         name = "" if lines[-1].colour == GREEN else "Theorem 2's bounds of θ"
         lines.append(_line(name, [low, high], [theta, theta], GREEN, role="limit"))
-        marks.append(Mark((low + high) / 2, theta, text=f"θ = {theta:g}", dot=False))
+        marks.append(Mark(high, theta, text=f"θ = {theta:g}", dot=False))
     title = f"eq. 6, C/(N·x₀) = {ratio:g}"
     return _figure(_chart(title, "time (s)", "fraction of capacity", lines, *marks,
                           x_range=(0, last), y_range=(0, 1.6), legend="upper left"))  # fmt: skip
