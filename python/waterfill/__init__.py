@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from waterfill.builder import Scenario as Scenario
     from waterfill.errors import InputError as InputError
     from waterfill.evaluation.api import evaluate as evaluate
-    from waterfill.network.protocols import protocols as protocols
     from waterfill.runs.backends import run as run
     from waterfill.runs.laws import LawParam as LawParam
     from waterfill.runs.laws import PythonLaw as PythonLaw
     from waterfill.runs.result import Result as Result
     from waterfill.runs.stored import load as load
     from waterfill.sweeps.api import sweep as sweep
+    from waterfill.testbed.listing import protocols as protocols
 
     __version__: str
 
@@ -51,7 +51,7 @@ _HOMES = {
     "maxmin": "analysis.maxmin",
     "notebook_html": "analysis.notebook",
     "plot": "analysis.plots",
-    "protocols": "network.protocols",
+    "protocols": "testbed.listing",
     "run": "runs.backends",
     "sweep": "sweeps.api",
 }

@@ -33,14 +33,11 @@ def protocols(
     Laws of installed packages are among them.
     """
     from waterfill.cli import tables
-    from waterfill.network import protocols as registry
     from waterfill.network.protocols import close_to
-    from waterfill.runs import law_files, laws
-    from waterfill.testbed import kernel
+    from waterfill.runs import laws
+    from waterfill.testbed import listing
 
-    known = kernel.supported(registry.load())
-    own = {**law_files.installed(), **laws_of(law)}
-    known |= laws.infos(laws.summaries(own))
+    known = listing.protocols() | laws.infos(laws.summaries(laws_of(law)))
     for name in names or []:
         if name not in known:
             raise InputError("protocols", name, f"unknown protocol{close_to(name, known)}")

@@ -197,16 +197,6 @@ def load() -> MappingProxyType[str, ProtocolInfo]:
 _USUAL_RTTS_S = (1e-3, 0.4)
 
 
-def protocols() -> dict[str, ProtocolInfo]:
-    """Return all built-in protocols by name, each with its kind, backends, parameters and signals.
-
-    >>> import waterfill
-    >>> waterfill.protocols()["maxnet"].param("mu").default
-    0.9
-    """
-    return dict(load())
-
-
 class Misfit(UserWarning):
     """Warning that a constant of a law, or of its hosts, does not fit the RTTs of its flows."""
 

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+import waterfill as package
 from waterfill.papers.claims import loading
 from waterfill.runs import backends, engine
 from waterfill.scenario.loading import load
@@ -228,7 +229,10 @@ def test_protocols(waterfill):
     assert [known[name]["paced"] for name in ("rcp", "bbr", "maxnet", "cubic")] == [
         *(True, True, False, False)
     ]
-    assert "sim" in known["maxnet"]["backends"]
+    assert {name: info["backends"] for name, info in known.items()} == {
+        name: list(info.backends) for name, info in package.protocols().items()
+    }
+    assert known["cubic"]["backends"] == ["sim", "linux"]
     assert any(param["name"] == "alpha" for param in known["maxnet"]["params"])
     table = waterfill("protocols").out
     assert "alpha" in table
