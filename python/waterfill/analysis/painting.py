@@ -11,7 +11,7 @@ from matplotlib import rcParams
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import AutoLocator
+from matplotlib.ticker import AutoLocator, LogLocator, NullFormatter
 
 from waterfill.analysis import charts
 from waterfill.analysis.charts import Band, Chart, Guide, Heat, Line
@@ -26,6 +26,8 @@ _MAP = "cividis"
 _MAX_CELLS, _MAX_TICKS = 40, 6
 # An axis with room for more numbers than this has up to eight.
 _LONG = 12
+# A logarithmic axis from one value to less than so many times that value has few powers of ten.
+_SHORT_LOG = 50.0
 
 
 def plain(label: str) -> str:
@@ -111,10 +113,21 @@ def _axes(axis: Any, chart: Chart) -> None:
     ):
         if is_numbered:
             one.set_major_locator(_Ticks())
+        elif one.get_scale() == "log":
+            _log_numbers(one)
     if chart.same_scale:
         axis.set_aspect("equal", adjustable="datalim")
     if chart.heat is None:
         axis.grid(alpha=0.3)
+
+
+def _log_numbers(axis: Any) -> None:
+    """Number a short logarithmic axis at 1, 2 and 5 times powers of ten, a long one at these."""
+    low, high = axis.get_view_interval()
+    if high < _SHORT_LOG * low:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(lambda value, _: f"{value:.0f}" if value >= 1 else f"{value:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 class _Ticks(AutoLocator):

@@ -117,17 +117,17 @@ def over_seeds(document: OverSeeds) -> Drawing:
 def slowdowns(tables: Mapping[str, pa.Table]) -> Drawing:
     """Plot the slowdowns of transfers (`Result.transfers`), by name of protocol or run.
 
-    Left the distribution, right the median and the 99th percentile by size, in up to ten bins of
+    Left the distribution, then the median and the 99th percentile by size, in up to ten bins of
     equally many flows. Unfinished flows have no slowdown: a distribution ends below 1 by them.
     """
-    panels = [*run_charts.distributions(tables)[-1:], run_charts.slowdowns_by_size(tables)]
-    numbers = " and ".join(f"{table.num_rows:,} of {name}" for name, table in tables.items())
-    caption = (
-        "slowdown: completion time ÷ ideal time; by size: median, and 99th percentile (markers); "
-        f"flows: {numbers}"
-    )
+    panels = [*run_charts.distributions(tables)[-1:], *run_charts.slowdowns_by_size(tables)]
+    counts = {name: f"{table.num_rows:,}" for name, table in tables.items()}
+    numbers = " and ".join(f"{count} of {name}" for name, count in counts.items())
+    if len(set(counts.values())) == 1 < len(counts):
+        numbers = f"{next(iter(counts.values()))} of each"
+    caption = f"slowdown: completion time ÷ ideal time; flows: {numbers}"
     return draw.figure(
-        [_of_names(chart, tables) for chart in panels], columns=len(panels), size=(10.0, 4.8),
+        [_of_names(chart, tables) for chart in panels], columns=len(panels), size=(11.0, 4.4),
         share="", legend="below", caption=caption,
     )  # fmt: skip
 
@@ -135,10 +135,6 @@ def slowdowns(tables: Mapping[str, pa.Table]) -> Drawing:
 def _of_names(chart: Chart, tables: Mapping[str, pa.Table]) -> Chart:
     """Return a chart of transfers with one legend entry per table and short labels."""
     counted = {f"{name} ({table.num_rows} flows)": name for name, table in tables.items()}
-    lines = [
-        replace(line, name="" if line.role == "marked" else counted.get(line.name, line.name))
-        for line in chart.lines
-    ]
+    lines = [replace(line, name=counted.get(line.name, line.name)) for line in chart.lines]
     x_label = "slowdown" if chart.x_label.startswith("slowdown") else chart.x_label
-    y_label = "slowdown" if chart.y_label.startswith("slowdown") else chart.y_label
-    return replace(chart, title="", lines=lines, x_label=x_label, y_label=y_label)
+    return replace(chart, title="", lines=lines, x_label=x_label)

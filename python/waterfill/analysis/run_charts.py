@@ -476,9 +476,10 @@ def distributions(tables: Mapping[str, pa.Table], prefix: str = "") -> list[Char
     return found
 
 
-def slowdowns_by_size(tables: Mapping[str, pa.Table]) -> Chart:
-    """Return the chart of median and 99th-percentile slowdowns by size, in equally filled bins."""
-    lines: list[Line] = []
+def slowdowns_by_size(tables: Mapping[str, pa.Table]) -> list[Chart]:
+    """Return charts of median and 99th-percentile slowdowns by size, in equally filled bins."""
+    medians: list[Line] = []
+    tails: list[Line] = []
     for colour, (name, table) in enumerate(tables.items()):
         sizes, slowdown = numbers(table, "size_bytes"), numbers(table, "slowdown")
         there = np.isfinite(slowdown)
@@ -491,15 +492,18 @@ def slowdowns_by_size(tables: Mapping[str, pa.Table]) -> Chart:
         middles = np.array([np.median(sizes[part]) for part in parts])
         spreads = [transfers.spread(slowdown[part]) for part in parts]
         p50, p99 = (np.array([s[key] for s in spreads], dtype=np.float64) for key in ("p50", "p99"))
-        lines.append(Line(name, p50, colour, x=middles))
-        lines.append(Line(f"{name}, p99", p99, colour, "marked", x=middles))
-    return Chart(
-        "by-size", "Slowdowns by size", "size (bytes)",
-        "slowdown: median, and 99th percentile (dots)", lines=lines,
-        # An axis without values has no logarithm.
-        log_x=bool(lines), log_y=bool(lines),
-        more=f"up to {_SIZE_BINS} bins of equally many flows",
-    )  # fmt: skip
+        medians.append(Line(name, p50, colour, "marked", x=middles))
+        tails.append(Line(name, p99, colour, "marked", x=middles))
+    return [
+        Chart(
+            f"by-size-{key}", f"{title} slowdowns by size", "size (bytes)", f"{title} slowdown",
+            lines=lines,
+            # An axis without values has no logarithm.
+            log_x=bool(lines), log_y=bool(lines),
+            more=f"up to {_SIZE_BINS} bins of equally many flows",
+        )
+        for key, title, lines in (("p50", "median", medians), ("p99", "99th percentile", tails))
+    ]  # fmt: skip
 
 
 _NOWHERE = Estimate(values_=[], mean=None, interval=None)

@@ -76,14 +76,16 @@ def test_the_figure_has_a_line_for_each_and_medians_below_the_tail():
     slow = np.linspace(1, 9, 500)
     sizes = np.arange(1, 501)
     figure = plots.slowdowns({"one": table(sizes, slow), "two": table(sizes, 2 * slow)})
-    share, size = figure.axes
+    share, middle, tails = figure.axes
     assert [line.get_label() for line in share.lines] == ["one", "two"]
-    assert "flows: 500 of one and 500 of two" in figure.sheet.note
+    assert "flows: 500 of each" in figure.sheet.note
     assert share.lines[0].get_xdata()[-1] == 9
-    assert len(size.lines) == 4
-    median, tail = (line.get_ydata() for line in size.lines[:2])
-    assert len(median) == 10
-    assert (median < tail).all()
+    for axis in (middle, tails):
+        assert len(axis.lines) == 2
+        assert len(axis.lines[0].get_ydata()) == 10
+    assert (middle.lines[1].get_ydata() < tails.lines[1].get_ydata()).all()
+    more = plots.slowdowns({"one": table(sizes, slow), "two": table(sizes[1:], slow[1:])})
+    assert "flows: 500 of one and 499 of two" in more.sheet.note
     plots.slowdowns({"none": table([1], [None])})
 
 
