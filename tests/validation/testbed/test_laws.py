@@ -58,11 +58,11 @@ def test_figures_have_every_case_group_and_flow(tmp_path):
     (axis,) = laws.maxnet_plots.curves("xcp", [cases[0].panel], found[cases[0]]).axes
     assert len({line.get_gid() for line in axis.lines}) == 5
     # Panels with other flows have a legend each; the figure's is then of the backends alone.
-    backends = ["kernel", "simulator", "fluid"]
+    kinds = ["kernel", "simulator", "fluid"]
     assert legends(laws.overview(found)) == [["long", "wide-20", "wide-40", "narrow-20",
-                                              "narrow-50"], ["first"], backends]  # fmt: skip
+                                              "narrow-50"], ["first"], kinds]  # fmt: skip
     only = laws.overview({cases[0]: found[cases[0]]})
-    assert legends(only)[-1][-4:] == ["narrow-50", *backends]
+    assert legends(only)[-1][-4:] == ["narrow-50", *kinds]
     titles = [axis.get_title(loc="left") for axis in laws.overview(found).axes]
     assert titles == ["xcp on two bottlenecks", "maxnet2006: one flow (Fig. 10)"]
 
