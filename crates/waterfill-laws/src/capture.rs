@@ -50,7 +50,7 @@ impl Values {
             AnyHeader::Vcp(load) => of_u24(*load as u32),
             AnyHeader::Rcp(header) => {
                 let mut value = of_u24(header.rate.rate().map_or(0, rate_code));
-                value[3..5].copy_from_slice(&rtt_code(header.rtt_us).to_be_bytes());
+                value[3..5].copy_from_slice(&rtt_code(header.rtt).to_be_bytes());
                 value
             }
             AnyHeader::Xcp(header) | AnyHeader::PXcp(header) => self.xcp(header),

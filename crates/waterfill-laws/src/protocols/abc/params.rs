@@ -36,7 +36,7 @@ impl Params {
     pub(super) fn check(&self) -> Result<(), ParamError> {
         require(self.eta > 0.0 && self.eta <= 1.0, "eta", "a number in (0, 1]")?;
         require(!self.delta.is_zero(), "delta", "a time above zero")?;
-        require(self.window >= Duration::from_micros(20), "window", "a time of at least 20 us")?;
+        require(self.window >= Duration::from_ps(20_000), "window", "a time of at least 20 ns")?;
         require(self.token_limit > 1.0 && self.token_limit <= 1e6, "token_limit", "a number above 1, up to 1e6")
     }
 }

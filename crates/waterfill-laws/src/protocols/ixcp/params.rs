@@ -51,6 +51,7 @@ impl Params {
             min_interval: self.min_interval,
             max_interval: self.max_interval,
             first_interval: self.first_interval,
+            min_queue_interval: self.min_queue_interval,
             counts: xcp::Counts::All,
             arithmetic: self.arithmetic,
         }

@@ -113,7 +113,7 @@ use crate::carriage::Carriage;
 use crate::math;
 use crate::params::ParamError;
 use crate::protocol::{BaseRtt, Host, Info, LawSignal, LinkView, Protocol, ProtocolKind, Wire};
-use crate::units::Rate;
+use crate::units::{Duration, Rate};
 
 /// The protocol `maxnet`.
 #[derive(Debug)]
@@ -144,7 +144,7 @@ impl Protocol for MaxNet {
     type Source = Source;
 
     fn check_link(params: &Params, link: &LinkView) -> Result<(), ParamError> {
-        check_range(params.x_max, params.x_min, params.t, link.capacity)
+        check_range(params.x_max, params.x_min, params.t, PriceUnit::of(params.price_unit), link.capacity)
     }
     fn target(params: &Params) -> f64 {
         params.mu
@@ -156,7 +156,7 @@ impl Protocol for MaxNet {
 /// Content of the 24-bit field of a packet: a price, or a start rate (§V).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// A price in units of 2⁻¹⁸ s; 0 means that no router wrote it.
+    /// A price in units of `price_unit`, 2⁻¹⁸ s; 0 means that no router wrote it.
     Price(u32),
     /// Start rate as −ln(rate/x_max) in units of 2⁻¹⁸; 0 means that no router wrote it.
     StartRate(u32),
@@ -182,9 +182,43 @@ pub fn real(code: u32) -> f64 {
     f64::from(code) / SCALE
 }
 
-/// Returns the code of a price for packets. A code of few bits (`code_bits`) first rounds the price.
-pub(super) fn carried(price: f64, x_max: Rate, t: f64, carriage: &mut Carriage) -> u32 {
-    quantise(carriage.carry(price, |price| demand(price, x_max, t), |rate| demand_inverse(rate, x_max, t)))
+/// Unit of the prices in packets, in picoseconds; 0 stands for the paper's 2⁻¹⁸ s, which is no whole number of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct PriceUnit(u32);
+
+impl PriceUnit {
+    /// Largest unit.
+    pub(super) const MAX: Duration = Duration::from_millis(4);
+
+    /// Returns the unit that a parameter gives.
+    pub(super) const fn of(unit: Duration) -> Self {
+        Self(unit.as_ps() as u32)
+    }
+
+    /// `[maxnet-2007:V]` Returns the number of units in a second.
+    fn per_s(self) -> f64 {
+        if self.0 == 0 { SCALE } else { 1e12 / f64::from(self.0) }
+    }
+
+    /// Returns the nearest 23-bit code of a price, saturating.
+    pub(super) fn code(self, price: f64) -> u32 {
+        ((price * self.per_s() + 0.5) as u32).min(CODE_MAX)
+    }
+
+    /// Returns the price of a 23-bit code in seconds.
+    pub(super) fn price(self, code: u32) -> f64 {
+        f64::from(code) / self.per_s()
+    }
+
+    /// Returns the time below which all prices have a code, in seconds.
+    fn longest(self) -> f64 {
+        f64::from(CODE_MAX + 1) / self.per_s()
+    }
+
+    /// Returns the code of a price for packets. A code of few bits (`code_bits`) first rounds the price.
+    pub(super) fn carried(self, price: f64, x_max: Rate, t: f64, carriage: &mut Carriage) -> u32 {
+        self.code(carriage.carry(price, |price| demand(price, x_max, t), |rate| demand_inverse(rate, x_max, t)))
+    }
 }
 
 impl Field {

@@ -1,6 +1,6 @@
 //! Parameters of MaxNet (§VI), and the check of a link.
 
-use super::{demand_inverse, real};
+use super::{PriceUnit, demand_inverse};
 use crate::kernel::Arithmetic;
 use crate::params::{ParamError, ParamType, Unit, Value, require};
 use crate::units::{Duration, Rate};
@@ -88,6 +88,9 @@ crate::carriage::params_with_carriage! {
         /// the last dt_p.
         load_average: Duration = Duration::ZERO, "tcp-maxnet-2006 §3.1.2: y/dt",
             kernel default_only();
+        /// Unit of prices in a packet's header; 0 means 2⁻¹⁸ s.
+        price_unit: Duration = Duration::ZERO, "maxnet-2007 §V: 18 fractional bits",
+            kernel default_only();
         /// Average of prices over one RTT at the receiver; `true` means exponential, `false` means off.
         average: Average = Average::Exponential, "maxnet-2007 §VI: \"averaged … over one RTT\"",
             kernel words(&["off", "exponential"]);
@@ -122,8 +125,9 @@ impl Params {
             "a number in (0, π/2), by eq. 4",
         )?;
         require(self.eta > 0.0 && self.eta <= 1e6, "eta", "a number above zero, up to 1e6")?;
+        require(self.price_unit <= PriceUnit::MAX, "price_unit", "a time up to 4 ms, or 0 for 2⁻¹⁸ s")?;
         require(self.mu > 0.0 && self.mu <= 1.0, "mu", "a number in (0, 1]")?;
-        require(self.dt_p >= Duration::from_micros(1), "dt_p", "a time of at least 1 µs")?;
+        require(self.dt_p >= Duration::from_ps(1000), "dt_p", "a time of at least 1 ns")?;
         let show = |time: Duration| Unit::Time.show(&time.to_value());
         let longer = format!("a time longer than dt_p, {}, got {}", show(self.dt_p), show(self.t_0));
         require(self.t_0 > self.dt_p, "t_0", &longer)?;
@@ -149,12 +153,14 @@ pub(in crate::protocols) fn check_range(
     x_max: Rate,
     x_min: Rate,
     t: Duration,
+    unit: PriceUnit,
     capacity: Rate,
 ) -> Result<(), ParamError> {
     require(x_max > capacity, "x_max", &format!("more than the link's {}, got {}", show(capacity), show(x_max)))?;
     require(x_min <= capacity, "x_min", &format!("at most the link's {}, got {}", show(capacity), show(x_min)))?;
     let highest = demand_inverse(capacity / 1000.0, x_max, t.as_secs());
+    let limit = Unit::Time.show(&Duration::from_secs(unit.longest()).to_value());
     let expected =
-        format!("a time whose prices stay below 32 s, but a thousandth of the link would have {highest:.1} s");
-    require(highest < real(super::CODE_MAX), "t", &expected)
+        format!("a time whose prices stay below {limit}, but a thousandth of the link would have {highest:.1} s");
+    require(highest < unit.price(super::CODE_MAX), "t", &expected)
 }

@@ -1,6 +1,6 @@
 //! Receiver law of MaxNet in real numbers (§VI).
 
-use super::{Average, Echo, Field, Header, MaxNet, Params, quantise, real};
+use super::{Average, Echo, Field, Header, MaxNet, Params, PriceUnit};
 use crate::protocol::Received;
 use crate::state::StateFields;
 use crate::units::{Duration, Instant};
@@ -9,6 +9,7 @@ use crate::units::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub struct Receiver {
     average_prices: bool,
+    unit: PriceUnit,
     pub(super) rtt: Option<Duration>,
     pub(super) average: Option<f64>,
     pub(super) last: Instant,
@@ -21,6 +22,7 @@ impl crate::protocol::Receiver<MaxNet> for Receiver {
     fn new(params: &Params) -> Self {
         Self {
             average_prices: params.average != Average::Off,
+            unit: PriceUnit::of(params.price_unit),
             rtt: None,
             average: None,
             last: Instant::ZERO,
@@ -42,10 +44,11 @@ impl crate::protocol::Receiver<MaxNet> for Receiver {
                     (true, Some(rtt)) if !rtt.is_zero() => received.now.since(self.last) / rtt,
                     _ => 1.0,
                 };
+                let price = self.unit.price(code);
                 let next = match &mut self.sliding {
-                    None => self.average.map_or(real(code), |average| averaged(average, real(code), weight)),
+                    None => self.average.map_or(price, |average| averaged(average, price, weight)),
                     // The first price counts for a whole RTT, as in the exponential average.
-                    Some(sliding) => sliding.next(real(code), self.average.map_or(1.0, |_| weight)),
+                    Some(sliding) => sliding.next(price, self.average.map_or(1.0, |_| weight)),
                 };
                 self.average = Some(next);
                 self.last = received.now;
@@ -54,7 +57,7 @@ impl crate::protocol::Receiver<MaxNet> for Receiver {
     }
 
     fn echo(&mut self, _now: Instant) -> Echo {
-        let price = || Field::Price(quantise(self.average.unwrap_or(0.0)));
+        let price = || Field::Price(self.unit.code(self.average.unwrap_or(0.0)));
         Echo { echo: self.start_rate.map_or_else(price, Field::StartRate) }
     }
 

@@ -1,7 +1,7 @@
 //! Router law of MaxNet in real numbers (Fig. 3).
 
 use super::variants::AveragedLoad;
-use super::{Field, Header, MaxNet, Params, carried, demand_inverse, quantise, start_rate_code};
+use super::{Field, Header, MaxNet, Params, PriceUnit, demand_inverse, quantise, start_rate_code};
 use crate::carriage::Carriage;
 use crate::math;
 use crate::protocol::{LinkView, Passing, Probe};
@@ -17,6 +17,7 @@ pub struct Router {
     pub(super) price: f64,
     range: PriceRange,
     price_code: u32,
+    unit: PriceUnit,
     carriage: Carriage,
     /// Volume y_dt that arrived since the last update.
     pub(super) arrived: Volume,
@@ -32,12 +33,13 @@ impl crate::protocol::Router<MaxNet> for Router {
         let params = Params { mu: link.target.unwrap_or(params.mu), ..params.clone() };
         let range = PriceRange::new(link.capacity, params.x_max, params.x_min, params.t);
         let price = range.min;
-        let mut carriage = params.carriage();
+        let (unit, mut carriage) = (PriceUnit::of(params.price_unit), params.carriage());
         Self {
             capacity: link.capacity,
             price,
             range,
-            price_code: carried(price, params.x_max, params.t.as_secs(), &mut carriage),
+            price_code: unit.carried(price, params.x_max, params.t.as_secs(), &mut carriage),
+            unit,
             carriage,
             arrived: Volume::ZERO,
             arrival_rate: AveragedLoad::new(&params),
@@ -69,7 +71,7 @@ impl crate::protocol::Router<MaxNet> for Router {
         self.arrival_rate.add(self.arrived / dt_p);
         let arrived = with_queue(self.arrived, link.queue, dt, t_0);
         self.price = price_next(self.price, arrived, self.capacity, mu, dt, self.range);
-        self.price_code = carried(self.price, x_max, t.as_secs(), &mut self.carriage);
+        self.price_code = self.unit.carried(self.price, x_max, t.as_secs(), &mut self.carriage);
         self.arrived = Volume::ZERO;
         if promise {
             // A promise decays over T₀, the router's estimate of an RTT: by then it arrives as load.

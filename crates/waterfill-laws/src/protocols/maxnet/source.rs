@@ -1,6 +1,6 @@
 //! Source law of MaxNet in real numbers (Fig. 2, §IV.B).
 
-use super::{Echo, Field, Header, MaxNet, Order, Params, price_max, real, start_rate};
+use super::{Echo, Field, Header, MaxNet, Order, Params, PriceUnit, price_max, real, start_rate};
 use crate::math;
 use crate::protocol::{Ack, Connection, Event, PacketKind, Probe, SendLimit, Sending};
 use crate::state::StateFields;
@@ -17,6 +17,7 @@ pub struct Source {
     t: f64,
     /// Highest price p_max that the source applies. It bounds ξ, which follows ξ*(q).
     price_max: f64,
+    unit: PriceUnit,
     dt_min: Duration,
     order: Order,
     compensate: bool,
@@ -144,6 +145,7 @@ impl crate::protocol::Source<MaxNet> for Source {
             eta: params.eta,
             t: params.t.as_secs(),
             price_max: price_max(params.x_max, params.x_min, params.t),
+            unit: PriceUnit::of(params.price_unit),
             dt_min: params.dt_min,
             order: params.order,
             compensate: params.compensate,
@@ -179,7 +181,7 @@ impl crate::protocol::Source<MaxNet> for Source {
             Field::Price(0) => {} // no router on the path, or no price yet
             Field::Price(code) => {
                 if self.updated.is_none_or(|before| ack.now.since(before) >= self.dt_min) {
-                    self.apply_price(real(code).min(self.price_max), ack.now);
+                    self.apply_price(self.unit.price(code).min(self.price_max), ack.now);
                     let rate = self.start_or_price_rate(ack.now);
                     self.set_rate(rate);
                 }

@@ -92,8 +92,8 @@ pub use router::Router;
 pub use source::Source;
 pub use variants::Printable;
 
-use super::maxnet::check_range;
 pub use super::maxnet::{Echo, Field, Header};
+use super::maxnet::{PriceUnit, check_range};
 use crate::params::ParamError;
 use crate::protocol::{
     BaseRtt, EchoLast, Host, Info, LawSignal, LinkView, PacketKind, Protocol, ProtocolKind, Sending,
@@ -128,7 +128,7 @@ impl Protocol for MaxNet2006 {
     type Source = Printable<Source, printed::Source>;
 
     fn check_link(params: &Params, link: &LinkView) -> Result<(), ParamError> {
-        check_range(params.x_max, params.x_min, params.t, link.capacity)
+        check_range(params.x_max, params.x_min, params.t, PriceUnit::of(params.price_unit), link.capacity)
     }
     fn target(params: &Params) -> f64 {
         params.mu

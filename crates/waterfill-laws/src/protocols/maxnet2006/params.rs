@@ -1,7 +1,7 @@
 //! Parameters of the 2006 thesis's law (§4.2 and §4.3).
 
 use crate::params::{ParamError, require};
-use crate::protocols::maxnet::check_x_min;
+use crate::protocols::maxnet::{PriceUnit, check_x_min};
 use crate::units::{Duration, Rate};
 
 crate::choice! {
@@ -73,6 +73,9 @@ crate::carriage::params_with_carriage! {
         /// Interval dt between two price updates of a router.
         dt: Duration = Duration::from_millis(1), "tcp-maxnet-2006 §4.2",
             kernel micros(1e-6..=1.0);
+        /// Unit of prices in a packet's header; 0 means 2⁻¹⁸ s.
+        price_unit: Duration = Duration::ZERO, "tcp-maxnet-2006 §3.3: 18 fractional bits",
+            kernel default_only();
         /// Marking interval n: a router marks every n-th packet, and every SYN.
         mark_every: u32 = 1, "tcp-maxnet-2006 §6";
     } and {
@@ -103,6 +106,7 @@ impl Params {
         require(self.max_wnd > 0, "max_wnd", "at least 1")?;
         // One that does not grow never ends QuickStart; sixteenfold is past any use and keeps integers in range.
         require(self.rateinc > 1.0 && self.rateinc <= 16.0, "rateinc", "a number in (1, 16]")?;
+        require(self.price_unit <= PriceUnit::MAX, "price_unit", "a time up to 4 ms, or 0 for 2⁻¹⁸ s")?;
         require(self.mu > 0.0 && self.mu <= 1.0, "mu", "a number in (0, 1]")?;
         require((0.0..=1.0).contains(&self.epsilon), "epsilon", "a number in [0, 1]")?;
         require(self.qs_min_divisor > 0, "qs_min_divisor", "at least 1")?;
@@ -110,6 +114,8 @@ impl Params {
         let marks_all = self.mark_every == 1 || matches!(self.arithmetic, Arithmetic::Real | Arithmetic::Printed);
         require(marks_all, "mark_every", "1 in kernel arithmetic, as a kernel marks every packet")?;
         require(!self.dt.is_zero(), "dt", "a time above zero")?;
+        let paper = self.price_unit.is_zero() || self.arithmetic != Arithmetic::Printed;
+        require(paper, "price_unit", "0 with the integers as printed")?;
         self.check_carriage()
     }
 }

@@ -4,7 +4,7 @@ use super::thinned::Marking;
 use super::{Field, Header, MaxNet2006, Params};
 use crate::carriage::Carriage;
 use crate::protocol::{LinkView, Passing, Probe};
-use crate::protocols::maxnet::{PriceRange, carried, highest, price_next, quantise, start_rate_code};
+use crate::protocols::maxnet::{PriceRange, PriceUnit, highest, price_next, quantise, start_rate_code};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -24,6 +24,7 @@ pub struct Router {
     pub(super) price: f64,
     /// Code of the price for packets.
     price_code: u32,
+    unit: PriceUnit,
     carriage: Carriage,
     /// Volume y that arrived since the last update.
     arrived: Volume,
@@ -46,7 +47,7 @@ impl Router {
     pub(super) fn tick(&mut self, arrived: Volume) {
         self.arrival_rate = arrived / self.dt;
         self.price = price_next(self.price, arrived, self.capacity, self.mu, self.dt.as_secs(), self.range);
-        self.price_code = carried(self.price, self.x_max, self.t.as_secs(), &mut self.carriage);
+        self.price_code = self.unit.carried(self.price, self.x_max, self.t.as_secs(), &mut self.carriage);
     }
 
     pub(super) fn mark(&self, field: Field) -> Field {
@@ -66,7 +67,7 @@ impl crate::protocol::Router<MaxNet2006> for Router {
         let mu = link.target.unwrap_or(params.mu);
         let Params { x_max, x_min, t, .. } = *params;
         let range = PriceRange::new(link.capacity, x_max, x_min, t);
-        let mut carriage = params.carriage();
+        let (unit, mut carriage) = (PriceUnit::of(params.price_unit), params.carriage());
         Self {
             dt: params.dt,
             capacity: link.capacity,
@@ -78,7 +79,8 @@ impl crate::protocol::Router<MaxNet2006> for Router {
             start_min_divisor: f64::from(params.qs_min_divisor),
             range,
             price: range.min,
-            price_code: carried(range.min, x_max, t.as_secs(), &mut carriage),
+            price_code: unit.carried(range.min, x_max, t.as_secs(), &mut carriage),
+            unit,
             carriage,
             arrived: Volume::ZERO,
             arrival_rate: Rate::ZERO,

@@ -2,7 +2,9 @@
 
 use super::{Echo, Field, Header, MaxNet2006, Params, stamped};
 use crate::protocol::{Ack, Connection, Event, Probe, SendLimit, Sending};
-use crate::protocols::maxnet::{averaged, clipped, price_max, rate, real, start_rate, window, xi_equilibrium};
+use crate::protocols::maxnet::{
+    PriceUnit, averaged, clipped, price_max, rate, real, start_rate, window, xi_equilibrium,
+};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -168,7 +170,11 @@ impl crate::protocol::Source<MaxNet2006> for Source {
             Field::StartRate(code) if self.mode == Mode::Asking => self.start(code, ack.base_rtt),
             // A second start rate; or no router on the path, or no price yet.
             Field::StartRate(_) | Field::Price(0) => {}
-            Field::Price(code) => self.on_price(real(code).min(self.price_max), ack.now, ack.base_rtt),
+            Field::Price(code) => self.on_price(
+                PriceUnit::of(self.params.price_unit).price(code).min(self.price_max),
+                ack.now,
+                ack.base_rtt,
+            ),
         }
     }
 

@@ -22,8 +22,8 @@
 //!
 //! # Header
 //! 12 bytes in data and in acknowledgements: the forward rate and the reverse rate (IEEE 754 singles, bit/s), and the
-//! source's RTT (32 bits, µs; 0 is "not known yet"). A source asks for infinity, "as much as there is". The fields are
-//! Dukkipati and McKeown's, their sizes are chosen here: any rate to 6·10⁻⁸, RTTs to 1 µs.
+//! source's RTT (32 bits, in units of `rtt_unit`, 1 µs; 0 is "not known yet"). A source asks for infinity, "as much as there is". The fields are
+//! Dukkipati and McKeown's, their sizes are chosen here: any rate to 6·10⁻⁸, RTTs to a unit.
 //!
 //! # Router
 //! [`Router`]: two additions, a multiplication and a comparison a packet; an update of R every T.
@@ -146,10 +146,10 @@ impl Default for WireRate {
 
 const HEADER_BYTES: usize = 12;
 
-fn encode_header(out_rate: WireRate, back_rate: WireRate, rtt_us: u32, out: &mut [u8]) {
+fn encode_header(out_rate: WireRate, back_rate: WireRate, rtt: u32, out: &mut [u8]) {
     out[0..4].copy_from_slice(&out_rate.0.to_be_bytes());
     out[4..8].copy_from_slice(&back_rate.0.to_be_bytes());
-    out[8..12].copy_from_slice(&rtt_us.to_be_bytes());
+    out[8..12].copy_from_slice(&rtt.to_be_bytes());
 }
 
 fn decode_header(bytes: &[u8]) -> Option<(WireRate, WireRate, u32)> {
@@ -162,17 +162,17 @@ fn decode_header(bytes: &[u8]) -> Option<(WireRate, WireRate, u32)> {
 pub struct Header {
     /// Requested rate, which routers lower.
     pub rate: WireRate,
-    /// RTT of the source in µs; 0 if not known yet.
-    pub rtt_us: u32,
+    /// RTT of the source in units of `rtt_unit`; 0 if not known yet.
+    pub rtt: u32,
 }
 
 impl Wire for Header {
     const BYTES: usize = HEADER_BYTES;
     fn encode(&self, out: &mut [u8]) {
-        encode_header(self.rate, WireRate::UNLIMITED, self.rtt_us, out);
+        encode_header(self.rate, WireRate::UNLIMITED, self.rtt, out);
     }
     fn decode(bytes: &[u8]) -> Option<Self> {
-        decode_header(bytes).map(|(rate, _, rtt_us)| Self { rate, rtt_us })
+        decode_header(bytes).map(|(rate, _, rtt)| Self { rate, rtt })
     }
 }
 

@@ -42,6 +42,12 @@ crate::carriage::params_with_carriage! {
         /// Initial average RTT, until packets have reported one.
         first_rtt: Duration = Duration::from_millis(200), "the authors' ns-2 model",
             kernel micros(10e-6..=8.0);
+        /// Unit of the RTT in a packet's header.
+        rtt_unit: Duration = Duration::from_micros(1), "chosen here: 32 bits of µs",
+            kernel default_only();
+        /// Minimum of a link's average RTT d̂.
+        min_rtt: Duration = Duration::from_micros(10), "chosen here; the ns-2 model has none",
+            kernel default_only();
         /// Minimum rate of a link, R_min.
         r_min: Rate = Rate::from_bps(24e3), "1500 B in 0.5 s, the ns-2 model's longest time without asking",
             kernel whole(13.0..=4e9);
@@ -64,6 +70,8 @@ impl Params {
         require(self.first_rate > 0.0 && self.first_rate <= 1.0, "first_rate", "a share of capacity in (0, 1]")?;
         require(!self.max_interval.is_zero(), "max_interval", "a time above zero")?;
         require(!self.first_rtt.is_zero(), "first_rtt", "a time above zero")?;
+        require(!self.rtt_unit.is_zero(), "rtt_unit", "a time above zero")?;
+        require(!self.min_rtt.is_zero(), "min_rtt", "a time above zero")?;
         require(self.r_min.as_bps() > 0.0, "r_min", "a rate above zero")?;
         self.check_carriage()
     }

@@ -8,9 +8,6 @@ use crate::units::{Duration, Instant, Rate, Volume};
 use super::params::{Average, Params, Writes};
 use super::{Header, Rcp, WireRate};
 
-/// Minimum of the average RTT, in seconds.
-pub(super) const MIN_RTT_S: f64 = 1e-5;
-
 /// The router of one link direction.
 #[derive(Clone, Debug)]
 pub struct Router {
@@ -18,6 +15,9 @@ pub struct Router {
     alpha: f64,
     beta: f64,
     max_interval: Duration,
+    /// Unit of the RTTs in packets, and the minimum of d̂, in seconds.
+    rtt_unit: f64,
+    min_rtt: f64,
     rate_min: Rate,
     average: Average,
     writes: Writes,
@@ -59,7 +59,7 @@ impl Router {
         } else {
             sample
         };
-        self.mean_rtt = mean.max(MIN_RTT_S);
+        self.mean_rtt = mean.max(self.min_rtt);
         self.measured = true;
     }
 }
@@ -67,7 +67,7 @@ impl Router {
 impl crate::protocol::Router<Rcp> for Router {
     fn new(params: &Params, link: &LinkView) -> Self {
         let capacity = link.usable();
-        let mean_rtt = params.first_rtt.as_secs().max(MIN_RTT_S);
+        let mean_rtt = params.first_rtt.max(params.min_rtt).as_secs();
         let interval = interval(mean_rtt, params.max_interval);
         let rate = capacity * params.first_rate;
         let mut carriage = params.carriage();
@@ -76,6 +76,8 @@ impl crate::protocol::Router<Rcp> for Router {
             alpha: params.alpha,
             beta: params.beta,
             max_interval: params.max_interval,
+            rtt_unit: params.rtt_unit.as_secs(),
+            min_rtt: params.min_rtt.as_secs(),
             rate_min: params.r_min.min(capacity),
             average: params.average,
             writes: params.writes,
@@ -94,9 +96,9 @@ impl crate::protocol::Router<Rcp> for Router {
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
         self.arrived += passing.volume;
         if let Some(header) = passing.header.as_deref_mut() {
-            if header.rtt_us > 0 {
+            if header.rtt > 0 {
                 self.timed.0 += passing.volume;
-                self.timed.1 += f64::from(header.rtt_us) * 1e-6 * passing.volume.as_bytes();
+                self.timed.1 += f64::from(header.rtt) * self.rtt_unit * passing.volume.as_bytes();
             }
             if self.writes == Writes::Arrival {
                 header.rate = header.rate.min(self.written);

@@ -14,31 +14,35 @@ pub struct Source {
     packet: Volume,
     initial_window: Volume,
     pub(super) rate: Option<Rate>,
-    rtt_us: u32,
+    /// Last RTT in units of `rtt_per_s`, as packets carry it; 0 if not known yet.
+    rtt: u32,
+    /// Units of the RTT in a second.
+    rtt_per_s: f64,
     claimed_rtt: Option<Duration>,
 }
 
 impl crate::protocol::Source<Rcp> for Source {
-    fn new(_params: &Params, connection: &Connection) -> Self {
+    fn new(params: &Params, connection: &Connection) -> Self {
         Self {
             weight: connection.weight,
             packet: connection.packet,
             initial_window: connection.initial_window,
             rate: None,
-            rtt_us: 0,
+            rtt: 0,
+            rtt_per_s: per_s(params.rtt_unit),
             claimed_rtt: connection.claimed_rtt,
         }
     }
 
     fn stamp(&mut self, _: &Sending) -> Header {
-        Header { rate: WireRate::UNLIMITED, rtt_us: self.rtt_us }
+        Header { rate: WireRate::UNLIMITED, rtt: self.rtt }
     }
 
     fn on_ack(&mut self, ack: &Ack<Echo>) {
         if let Some(rtt) = ack.rtt {
             let stated = self.claimed_rtt.unwrap_or(rtt);
-            // An RTT below half a microsecond is still one.
-            self.rtt_us = ((stated.as_secs() * 1e6 + 0.5) as u32).max(1);
+            // An RTT below half a unit is still one.
+            self.rtt = ((stated.as_secs() * self.rtt_per_s + 0.5) as u32).max(1);
         }
         self.rate = ack.echo.rate.rate().or(self.rate);
     }
@@ -63,6 +67,11 @@ impl crate::protocol::Source<Rcp> for Source {
     }
 
     fn state(&self, fields: &mut StateFields) {
-        crate::state_of!(fields, self: weight, packet, initial_window, rate, rtt_us, claimed_rtt);
+        crate::state_of!(fields, self: weight, packet, initial_window, rate, rtt, claimed_rtt);
     }
+}
+
+/// Returns the number of units in a second.
+fn per_s(unit: Duration) -> f64 {
+    1e12 / unit.as_ps() as f64
 }

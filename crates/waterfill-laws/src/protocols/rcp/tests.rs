@@ -48,9 +48,9 @@ fn d_mean_and_interval() {
 #[test]
 fn header_on_the_wire() {
     let mut out = [0; HEADER_BYTES];
-    Header { rate: WireRate::of(bps(1e6)), rtt_us: 0x0102_0304 }.encode(&mut out);
+    Header { rate: WireRate::of(bps(1e6)), rtt: 0x0102_0304 }.encode(&mut out);
     assert_eq!(out, [0x49, 0x74, 0x24, 0, 0x7f, 0x80, 0, 0, 1, 2, 3, 4]); // 10⁶ = 1.9073486·2¹⁹
-    assert_eq!(Header::decode(&out), Some(Header { rate: WireRate(1e6), rtt_us: 0x0102_0304 }));
+    assert_eq!(Header::decode(&out), Some(Header { rate: WireRate(1e6), rtt: 0x0102_0304 }));
     Echo { rate: WireRate::of(bps(1e6)) }.encode(&mut out);
     assert_eq!(out, [0x7f, 0x80, 0, 0, 0x49, 0x74, 0x24, 0, 0, 0, 0, 0]);
     assert_eq!(Echo::decode(&out), Some(Echo { rate: WireRate(1e6) }));
@@ -61,8 +61,8 @@ fn header_on_the_wire() {
     assert_eq!(Header::decode(&out), None);
 }
 
-fn pass(router: &mut Router, rate: WireRate, rtt_us: u32, bytes: f64) -> WireRate {
-    testing::pass::<Rcp>(router, &link(0.0), Header { rate, rtt_us }, bytes).rate
+fn pass(router: &mut Router, rate: WireRate, rtt: u32, bytes: f64) -> WireRate {
+    testing::pass::<Rcp>(router, &link(0.0), Header { rate, rtt }, bytes).rate
 }
 
 /// `[rcp-2006:path]` A router lowers a requested rate to its own rate, and never raises it.
@@ -138,10 +138,10 @@ fn a_claimed_rtt_is_stated_from_the_first_sample_on() {
     let claimed_rtt = Some(Duration::from_millis(10_000));
     let mut liar = Source::new(&Params::default(), &Connection { claimed_rtt, ..connection() });
     let sending = Sending::new(Instant::ZERO, PacketKind::Data, Volume::from_bytes(1500.0));
-    assert_eq!(liar.stamp(&sending).rtt_us, 0);
-    let echo = echo_after::<Rcp>(&Params::default(), &[Header { rate: WireRate::of(bps(5e6)), rtt_us: 0 }]);
+    assert_eq!(liar.stamp(&sending).rtt, 0);
+    let echo = echo_after::<Rcp>(&Params::default(), &[Header { rate: WireRate::of(bps(5e6)), rtt: 0 }]);
     liar.on_ack(&Ack::new(Instant::ZERO, echo, Duration::from_millis(40)));
-    assert_eq!(liar.stamp(&sending).rtt_us, 10_000_000);
+    assert_eq!(liar.stamp(&sending).rtt, 10_000_000);
     assert_eq!(liar.limit().pacing, Some(bps(5e6)));
 }
 
@@ -151,10 +151,10 @@ fn a_source_sends_at_the_rate_it_receives() {
     let packet = Volume::from_bytes(1500.0);
     let mut source = Source::new(&Params::default(), &Connection { weight: 2.0, ..connection() });
     let sending = |kind| Sending::new(Instant::ZERO, kind, packet);
-    assert_eq!(source.stamp(&sending(PacketKind::Syn)), Header { rate: WireRate::UNLIMITED, rtt_us: 0 });
+    assert_eq!(source.stamp(&sending(PacketKind::Syn)), Header { rate: WireRate::UNLIMITED, rtt: 0 });
     assert_eq!(source.limit().window, Some(10.0 * packet));
     let answer = |source: &mut Source, kind, rate, rtt_ms| {
-        let echo = echo_after::<Rcp>(&Params::default(), &[Header { rate, rtt_us: 0 }]);
+        let echo = echo_after::<Rcp>(&Params::default(), &[Header { rate, rtt: 0 }]);
         source.on_ack(&Ack {
             now: Instant::ZERO,
             echo,
@@ -171,7 +171,7 @@ fn a_source_sends_at_the_rate_it_receives() {
     };
     answer(&mut source, PacketKind::Syn, WireRate::of(bps(5e6)), 40);
     assert_eq!(source.limit(), SendLimit { window: None, pacing: Some(bps(1e7)) });
-    assert_eq!(source.stamp(&sending(PacketKind::Data)).rtt_us, 40_000);
+    assert_eq!(source.stamp(&sending(PacketKind::Data)).rtt, 40_000);
     answer(&mut source, PacketKind::Ack, WireRate::of(bps(6e6)), 41);
     assert_eq!(source.limit().pacing, Some(bps(1.2e7)));
     answer(&mut source, PacketKind::Ack, WireRate::UNLIMITED, 41);

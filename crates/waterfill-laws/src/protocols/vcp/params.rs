@@ -50,6 +50,12 @@ crate::params! {
         /// Reference RTT t_d, for which AI is not scaled.
         t_d: Duration = Duration::from_millis(200), "vcp-2005: t_rho (100 ms in the authors' ns-2 code)",
             kernel micros(1e-3..=10.0);
+        /// RTT below which AI is scaled in proportion to the RTT, not to its square.
+        ai_rtt_min: Duration = Duration::from_millis(20), "the authors' ns-2 code",
+            kernel default_only();
+        /// RTT above which AI is scaled in proportion to the RTT again.
+        ai_rtt_max: Duration = Duration::from_millis(500), "the authors' ns-2 code",
+            kernel default_only();
         /// Arithmetic of the law: real numbers, or the fixed-point version that the kernel runs.
         arithmetic: Arithmetic = Arithmetic::Real, "none; `kernel` is kernel/vcp.h";
     }
@@ -66,6 +72,7 @@ impl Params {
         require(self.alpha > 0.0 && self.alpha <= 1e6, "alpha", "a number above 0, up to 1e6")?;
         require(self.beta > 0.0 && self.beta < 1.0, "beta", "a number in (0, 1)")?;
         require(!self.t_d.is_zero(), "t_d", "a time above zero")?;
+        require(self.ai_rtt_min <= self.ai_rtt_max, "ai_rtt_min", "a time up to ai_rtt_max")?;
         let (t_rho, t_q) = (self.t_rho.as_ps(), self.t_q.as_ps());
         let whole = self.arithmetic == Arithmetic::Real || t_rho % t_q == 0 && t_rho / t_q <= 1 << 16;
         require(whole, "t_rho", "up to 65536 times t_q in kernel arithmetic")

@@ -18,6 +18,8 @@ pub struct Source {
     beta: f64,
     t_rho: f64,
     t_d: f64,
+    /// RTTs (s) between which AI is scaled with the square of the RTT.
+    ai_rtts: (f64, f64),
     freeze: Freeze,
     /// Window cwnd in packets, at least 1.
     pub(super) window: f64,
@@ -66,6 +68,7 @@ impl crate::protocol::Source<Vcp> for Source {
             beta: params.beta,
             t_rho: params.t_rho.as_secs(),
             t_d: params.t_d.as_secs(),
+            ai_rtts: (params.ai_rtt_min.as_secs(), params.ai_rtt_max.as_secs()),
             freeze: params.freeze,
             window: (connection.initial_window / connection.packet).max(1.0),
             load: Load::Low,
@@ -94,7 +97,10 @@ impl crate::protocol::Source<Vcp> for Source {
             // [vcp-2005:MI]
             Action::Multiply => self.window += packets * xi_scaled(self.xi, rtt, self.t_rho),
             // [vcp-2005:AI]
-            Action::Add => self.window += packets / self.window * alpha_scaled(self.weight * self.alpha, rtt, self.t_d),
+            Action::Add => {
+                let alpha = alpha_scaled(self.weight * self.alpha, rtt, self.t_d, self.ai_rtts);
+                self.window += packets / self.window * alpha;
+            }
             Action::Decrease => {
                 self.window = decreased(self.window, self.beta);
                 let frozen_until = ack.now + Duration::from_secs(self.t_rho);
@@ -133,8 +139,8 @@ pub(super) fn xi_scaled(xi: f64, rtt: f64, t_rho: f64) -> f64 {
 }
 
 /// `[vcp-2005:AI-scaling]` Returns α_rate = α·(rtt/t_d)², which is linear in the RTT outside 20 to 500 ms.
-pub(super) fn alpha_scaled(alpha: f64, rtt: f64, t_d: f64) -> f64 {
-    let (short, long) = (AI_RTT_SHORT / t_d, AI_RTT_LONG / t_d);
+pub(super) fn alpha_scaled(alpha: f64, rtt: f64, t_d: f64, (rtt_min, rtt_max): (f64, f64)) -> f64 {
+    let (short, long) = (rtt_min / t_d, rtt_max / t_d);
     let x = rtt / t_d;
     let squared = if x <= short {
         x * short
@@ -153,6 +159,3 @@ pub(super) fn decreased(window: f64, beta: f64) -> f64 {
 
 /// Maximum exponent of MI: an RTT of 500 ms over a t_ρ of 200 ms (from the authors' ns-2 code).
 pub(super) const MI_TIMES_T_RHO: f64 = 2.5;
-/// RTT in seconds below which AI is linear; above `AI_RTT_LONG` it is linear again (from the authors' ns-2 code).
-pub(super) const AI_RTT_SHORT: f64 = 0.020;
-pub(super) const AI_RTT_LONG: f64 = 0.500;

@@ -10,6 +10,9 @@ use super::{Load, Vcp};
 use crate::protocol::{Router as _, Source as _};
 use crate::testing::{close, connection, echo_after};
 
+/// RTTs (s) between which AI is scaled with the square of the RTT, by default.
+const AI_RTTS: (f64, f64) = (0.02, 0.5);
+
 const fn bytes(bytes: f64) -> Volume {
     Volume::from_bytes(bytes)
 }
@@ -62,13 +65,17 @@ fn mi_scaling() {
 /// RTT. It is linear in the RTT outside 20 to 500 ms.
 #[test]
 fn ai_scaling() {
-    close(alpha_scaled(1.0, 0.2, 0.2), 1.0, 1e-12);
-    close(alpha_scaled(1.0, 0.1, 0.2), 0.25, 1e-12);
-    close(alpha_scaled(3.0, 0.4, 0.2), 12.0, 1e-12);
-    close(alpha_scaled(1.0, 0.01, 0.2), 0.05 * 0.1, 1e-12);
-    close(alpha_scaled(1.0, 1.0, 0.2), 6.25 + 2.5, 1e-12);
+    close(alpha_scaled(1.0, 0.2, 0.2, AI_RTTS), 1.0, 1e-12);
+    close(alpha_scaled(1.0, 0.1, 0.2, AI_RTTS), 0.25, 1e-12);
+    close(alpha_scaled(3.0, 0.4, 0.2, AI_RTTS), 12.0, 1e-12);
+    close(alpha_scaled(1.0, 0.01, 0.2, AI_RTTS), 0.05 * 0.1, 1e-12);
+    close(alpha_scaled(1.0, 1.0, 0.2, AI_RTTS), 6.25 + 2.5, 1e-12);
     // Rates of different RTTs grow alike: α_rate/rtt² is one number.
-    close(alpha_scaled(1.0, 0.04, 0.2) / 0.04_f64.powi(2), alpha_scaled(1.0, 0.3, 0.2) / 0.3_f64.powi(2), 1e-12);
+    close(
+        alpha_scaled(1.0, 0.04, 0.2, AI_RTTS) / 0.04_f64.powi(2),
+        alpha_scaled(1.0, 0.3, 0.2, AI_RTTS) / 0.3_f64.powi(2),
+        1e-12,
+    );
 }
 
 /// `[vcp-2005:MD]` MD reduces 100 packets to 87.5, and keeps a window of one packet.

@@ -52,7 +52,7 @@
 //!   What it gets is not: the draft and ns-2's module limit an interval's gains and losses to residues (`residues = true`,
 //!   the default), katabi-2002 and ixcp-2007 do not. On aecp-2010's Fig. 10 the flow behind the narrow link has 366 Mbit/s with
 //!   residues and 338 without.
-//! - The persistent queue is the smallest of the last (d − queue/c)/2, the draft's interval, at least 2 ms as in the
+//! - The persistent queue is the smallest of the last (d − queue/c)/2, the draft's interval, at least `min_queue_interval`, 2 ms as in the
 //!   authors' simulator. The packet in service does not count.
 //! - In eq. 1 d is the control interval: the mean RTT, limited to `min_interval` and `max_interval`. Over an interval longer
 //!   than d, β·b/d would drain the queue several times over.

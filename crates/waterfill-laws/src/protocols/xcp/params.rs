@@ -73,6 +73,9 @@ macro_rules! xcp_params {
                 /// Control interval before any RTT is known.
                 first_interval: $crate::units::Duration = $crate::units::Duration::from_millis(50), "the authors' ns-2 module",
                     kernel micros(1e-6..=4.0);
+                /// Minimum time over which a router measures its smallest queue.
+                min_queue_interval: $crate::units::Duration = $crate::units::Duration::from_millis(2), "the authors' ns-2 module",
+                    kernel default_only();
                 /// Arithmetic of the law: real numbers, or the fixed-point version that the kernel runs.
                 arithmetic: $crate::kernel::Arithmetic = $crate::kernel::Arithmetic::Real, "none; `kernel` is kernel/xcp.h";
                 $($more)*
@@ -100,6 +103,7 @@ impl Params {
         let hosts_own = self.arithmetic != Arithmetic::Real && self.first_window == 0.0;
         require(hosts_own || (1.0..=1e6).contains(&self.first_window), "first_window", "1 to 1e6 packets")?;
         require(!self.min_interval.is_zero(), "min_interval", "a time above zero")?;
+        require(!self.min_queue_interval.is_zero(), "min_queue_interval", "a time above zero")?;
         require(self.max_interval >= self.min_interval, "max_interval", "at least min_interval")?;
         let bounds = self.min_interval..=self.max_interval;
         require(bounds.contains(&self.first_interval), "first_interval", "a time from min_interval to max_interval")

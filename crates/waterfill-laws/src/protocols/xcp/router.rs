@@ -16,6 +16,8 @@ pub struct Router<R = Draft> {
     gamma: f64,
     bounds: (Duration, Duration),
     first_interval: Duration,
+    /// Minimum time over which the smallest queue is measured.
+    min_queue_interval: Duration,
     residues: bool,
     rule: R,
     counts: Counts,
@@ -64,9 +66,6 @@ impl Factors {
     }
 }
 
-/// Minimum time over which the smallest queue is measured (2 ms in the authors' simulator).
-const QUEUE_INTERVAL_MIN: Duration = Duration::from_millis(2);
-
 /// Gains and losses left in an interval when nothing limits them: finite, so that step logs can hold it.
 const NO_LIMIT: Rate = Rate::from_bps(f64::MAX);
 
@@ -80,6 +79,7 @@ impl<R: Rule> Router<R> {
             gamma: params.gamma,
             bounds: (params.min_interval, params.max_interval),
             first_interval: params.first_interval,
+            min_queue_interval: params.min_queue_interval,
             residues: params.residues,
             rule: R::new(all, link),
             counts: params.counts,
@@ -158,7 +158,7 @@ impl<R: Rule> Router<R> {
             self.queue = self.queue_min;
             self.queue_min = queue;
             let draining = Duration::from_secs(queue / self.capacity);
-            self.next_queue = now + ((self.interval - draining) / 2).max(QUEUE_INTERVAL_MIN);
+            self.next_queue = now + ((self.interval - draining) / 2).max(self.min_queue_interval);
         }
         if self.next_control <= now {
             self.control();

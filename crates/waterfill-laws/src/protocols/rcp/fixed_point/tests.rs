@@ -98,7 +98,7 @@ fn routers_agree() {
             let asked = [1e30, capacity * (1 + random(2000)) as f64 / 1e3][random(2) as usize];
             let rates = [&mut real, &mut fixed].map(|router| {
                 let mut header = if matches!(router, AnyRouter::Rcp(_)) {
-                    AnyHeader::Rcp(Header { rate: WireRate::of(Rate::from_bps(asked)), rtt_us })
+                    AnyHeader::Rcp(Header { rate: WireRate::of(Rate::from_bps(asked)), rtt: rtt_us })
                 } else {
                     let code = (-(asked / 1e15).ln() * f64::from(1 << 18)).floor().max(0.0) as u32;
                     header_of::<Rcp>(value(code, if rtt_us == 0 { 0 } else { rtt_code }))

@@ -154,7 +154,7 @@ fn scaling_agrees() {
         let rtt = f64::from(rtt_us) * 1e-6;
         let [xi, alpha] = [
             xi_scaled(params.xi, rtt, params.t_rho.as_secs()),
-            alpha_scaled(params.alpha, rtt, params.t_d.as_secs()).min(1024.0),
+            alpha_scaled(params.alpha, rtt, params.t_d.as_secs(), (0.02, 0.5)).min(1024.0),
         ];
         close(gained(1), xi, 4e-5 + 4e-10 / xi);
         close(gained(2) * 1024.0, alpha, 1e-6 + 1e-6 / alpha);
