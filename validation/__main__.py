@@ -27,6 +27,7 @@ STUDIES: Mapping[str, str] = {
     "cohabit": "cohabit",
     "coverage": "coverage",
     "decoders": "commands:DECODERS",
+    "dilation": "dilation",
     "equilibria": "equilibria",
     "evaluate": "evaluate.study",
     "faults": "faults",

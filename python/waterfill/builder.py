@@ -161,12 +161,15 @@ class RootKeys(TypedDict, total=False):
     ack_size_bytes: Number
     seed: int
     measure: Sequence[str]
+    profile: str
     sample: str
     sample_s: Number
     series: str
     series_bytes: Number
     rto_min: str
     rto_min_s: Number
+    syn_rto: str
+    syn_rto_s: Number
     rttvar_min: str
     rttvar_min_s: Number
     base_rtt_window: str

@@ -128,6 +128,7 @@ def network(
         ack_bytes=40,
         rto_min_s=1.0,
         rttvar_min_s=0.2,
+        syn_rto_s=1.0,
         params={},
         links=tuple(link_spec(name) for name in links),
         flows=tuple(flows),

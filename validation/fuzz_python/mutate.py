@@ -55,6 +55,8 @@ def key(choices: Choices) -> str:
 KEYS = (
     "name", "duration", "protocol", "packet_size", "ack_size", "seed", "measure", "sample",
     "rttvar_min",
+    "syn_rto",
+    "profile",
     "rto_min", "ip_version", "step", "check_step", "link", "flow", "traffic", "params", "from",
     "to",
     "rate", "delay", "buffer", "duplex", "loss", "loss_reverse", "target", "routers", "queue",

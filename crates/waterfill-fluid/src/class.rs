@@ -48,6 +48,8 @@ pub(crate) struct ClassSpec {
     pub(crate) base_rtt_window: Option<Duration>,
     /// Minimum retransmission timeout; `None` if no timer can fire.
     pub(crate) rto_min: Option<Duration>,
+    /// Retransmission timeout before the first RTT sample.
+    pub(crate) syn_rto: Duration,
     /// The measurement window, and its overlap with the lifetime of the class.
     pub(crate) measure: (Instant, Instant),
     pub(crate) counted: (Instant, Instant),
@@ -157,12 +159,10 @@ pub(crate) struct RttSamples {
 const PACING_GAIN: f64 = 1.2;
 /// ln(7/8), because RFC 6298 gives a new RTT sample a weight of 1/8.
 const LN_RTT_KEPT: f64 = -0.133_531_392_624_522_63;
-/// Initial retransmission timeout, the same as in the packet simulator.
-const INITIAL_RTO: Duration = Duration::from_millis(1000);
 /// Maximum retransmission timeout, the same as in the packet simulator.
 const MAX_RTO: Duration = Duration::from_millis(60_000);
-/// Minimum retransmission timeout of the first data after a SYN was sent again (RFC 6298, 5.7).
-const RTO_AFTER_SYN_TIMEOUT: Duration = Duration::from_millis(3000);
+/// Minimum retransmission timeout of the first data after a SYN was sent again, in timeouts of the SYN (RFC 6298, 5.7).
+const AFTER_SYN_TIMEOUT: u64 = 3;
 /// Number of SYNs that may be lost, or their answers, without a smaller initial window (RFC 6928, 2).
 const LOST_SYNS_MAX: u32 = 1;
 /// Fraction of a transfer that counts as complete, because rounding may leave a small remainder.
@@ -400,9 +400,13 @@ impl Class {
     pub(crate) fn rto(&self, retries: u32) -> Duration {
         let rto = match self.spec.rto_min {
             Some(rto_min) if self.phase == Phase::Open => self.smoothed_rtt.max(rto_min),
-            _ => INITIAL_RTO,
+            _ => self.spec.syn_rto,
         };
-        let rto = if self.phase == Phase::Open && self.syn_lost { rto.max(RTO_AFTER_SYN_TIMEOUT) } else { rto };
+        let rto = if self.phase == Phase::Open && self.syn_lost {
+            rto.max(self.spec.syn_rto * AFTER_SYN_TIMEOUT)
+        } else {
+            rto
+        };
         (rto * (1 << retries.min(16))).min(MAX_RTO.max(rto))
     }
 

@@ -295,6 +295,7 @@ impl Fluid {
             rtt_min: self.rtt_min(flow, plan.index),
             base_rtt_window: flow.base_rtt_window_s.map(Duration::from_secs),
             rto_min: self.timers().then(|| Duration::from_secs(self.network.rto_min_s)),
+            syn_rto: Duration::from_secs(self.network.syn_rto_s),
             measure: self.measure,
             counted: (self.measure.0.max(start), self.measure.1.min(stop)),
         }

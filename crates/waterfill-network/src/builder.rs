@@ -31,6 +31,7 @@ impl Network {
             packet_bytes: 1500,
             ack_bytes: 40,
             rto_min_s: 1.0,
+            syn_rto_s: 1.0,
             rttvar_min_s: 0.2,
             params: Params::new(),
             links: Vec::new(),

@@ -34,6 +34,8 @@ pub struct Network {
     pub ack_bytes: u16,
     /// Minimum retransmission timeout in seconds.
     pub rto_min_s: f64,
+    /// Retransmission timeout of a SYN in seconds.
+    pub syn_rto_s: f64,
     /// Minimum of the retransmission timeout's variance term in seconds.
     pub rttvar_min_s: f64,
     /// Parameters set by the user, by protocol name and parameter name.

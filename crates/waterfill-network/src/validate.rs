@@ -43,6 +43,8 @@ impl Network {
             return Err(format!("sample: must be at least 1 ps, got {:e} s", self.sample_s));
         }
         time("rto_min", self.rto_min_s)?;
+        time("syn_rto", self.syn_rto_s)?;
+        positive("syn_rto", self.syn_rto_s)?;
         time("rttvar_min", self.rttvar_min_s)?;
         let [from, to] = self.measure_s;
         if !(0.0 <= from && from < to && to <= self.duration_s) {

@@ -75,7 +75,7 @@ pub(crate) struct ReceivingHost {
 }
 
 // The hosts of an idle flow take one kilobyte with its laws; what else they need is allocated when it is used.
-const _: () = assert!(size_of::<SendingHost>() + size_of::<ReceivingHost>() <= 1088);
+const _: () = assert!(size_of::<SendingHost>() + size_of::<ReceivingHost>() <= 1104);
 
 /// Components of a new connection.
 #[derive(Clone, Copy, Debug)]

@@ -21,7 +21,7 @@ fn request(backend: &str) -> Value {
         "backend": backend,
         "network": {
             "name": "tiny", "seed": 1, "duration_s": 1.0, "measure_s": [0.5, 1.0], "sample_s": 0.1, "packet_bytes": 1500,
-            "ack_bytes": 40, "rto_min_s": 1.0, "rttvar_min_s": 0.2, "params": {}, "links": [link("l"), link("l:rev")],
+            "ack_bytes": 40, "rto_min_s": 1.0, "syn_rto_s": 1.0, "rttvar_min_s": 0.2, "params": {}, "links": [link("l"), link("l:rev")],
             "flows": [flow], "traffic": [],
         },
     })

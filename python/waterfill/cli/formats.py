@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -97,6 +97,20 @@ Protocol = Annotated[
     str | None, Option(metavar="NAME", help="Protocol of the flows. Default: maxnet.")
 ]
 Seed = Annotated[int | None, Option(metavar="N", help="Seed of random choices. Default: 1.")]
+Profile = Annotated[
+    str | None,
+    Option(
+        metavar="NAME",
+        help="wan, or datacenter: constants of laws, hosts and links that follow from the RTT.",
+    ),
+]
+BufferSize = Annotated[
+    str | None, Option("--buffer", metavar="SIZE", help="Buffer of each link, such as 4 MB.")
+]
+MarkAt = Annotated[
+    str | None,
+    Option("--mark-at", metavar="SIZE", help="Queue length above which each link marks packets."),
+]
 
 
 def import_(
@@ -128,6 +142,9 @@ def import_(
     duration: Duration = None,
     protocol: Protocol = None,
     seed: Seed = None,
+    profile: Profile = None,
+    buffer: BufferSize = None,
+    mark_at: MarkAt = None,
 ) -> None:
     """Convert a topology, demands or a list of flows into a scenario."""
     given = dict(locals())
@@ -167,6 +184,9 @@ def generate(
     duration: Duration = None,
     protocol: Protocol = None,
     seed: Seed = None,
+    profile: Profile = None,
+    buffer: BufferSize = None,
+    mark_at: MarkAt = None,
 ) -> None:
     """Generate a scenario by rule, such as a fat-tree or a WAN."""
     given = dict(locals())
@@ -205,7 +225,30 @@ def _options(given: Mapping[str, Any]) -> Any:
         pairs=given["pairs"], load=load, sizes=given["arriving"], count=given["count"],
         size_bytes=None if size is None else int(size), duration_s=value("duration", TIME),
         seed=_SEED if given["seed"] is None else given["seed"],
+        profile=_profile(given["profile"]), link_defaults=_link_defaults(given),
     )  # fmt: skip
+
+
+def _profile(name: str | None) -> str | None:
+    if name not in (None, "wan", "datacenter"):
+        raise InputError("--profile", "", f"must be wan or datacenter, got {shown(name)}")
+    return name
+
+
+def _link_defaults(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the values of --buffer and --mark-at, as a scenario writes them."""
+    from waterfill.scenario.links import level
+    from waterfill.scenario.units import Buffer
+
+    found: dict[str, str] = {}
+    readers: dict[str, Callable[[object], Buffer]] = {"buffer": Buffer.parse, "mark_at": level}
+    for key, read in readers.items():
+        if given[key] is not None:
+            try:
+                found[key] = read(given[key]).format()
+            except ValueError as error:
+                raise InputError(f"--{key.replace('_', '-')}", "", str(error)) from None
+    return found
 
 
 def _none_given(command: str, missing: str, given: Mapping[str, Any]) -> None:
@@ -225,7 +268,7 @@ def _listed(titles: Mapping[str, str]) -> None:
 
 # Keys of the scenario that an option sets, by the key's last part. A wrong --rate or --delay is
 # refused when it is read; a wrong one here is the source's.
-_OPTIONS = ("protocol", "seed", "duration", "count", "size", "load")
+_OPTIONS = ("protocol", "seed", "duration", "count", "size", "load", "profile", "buffer", "mark_at")
 _MAX_LOAD = 1_000_000
 _PROTOCOL, _SEED = "maxnet", 1
 

@@ -389,6 +389,8 @@ def effective(document: Document) -> list[Table | Text]:
         parts += _listed(_EFFECTIVE_FLOWS, document["flows"], "flows")
     if document["traffic"]:
         parts.append(printed(_EFFECTIVE_TRAFFIC, document["traffic"]))
+    if document["profile"] != "wan":
+        parts.append(printed(_CONSTANTS, document["constants"]))
     for protocol, values in document["params"].items():
         if values:
             listed = ", ".join(f"{name}={_plain(value)}" for name, value in values.items())
@@ -434,6 +436,12 @@ _EFFECTIVE_FLOWS: Sequence[Column[Document]] = (
     Column("to", lambda flow: flow["stop_s"], "s", form="g"),
     Column("after", lambda flow: _after(flow), optional=True),
     Column("path", lambda flow: ", ".join(flow["forward"])),
+)
+_CONSTANTS: Sequence[Column[Document]] = (
+    Column("constant", lambda row: row["key"]),
+    Column("value", lambda row: row["value"]),
+    Column("from", lambda row: row["from"]),
+    Column("rule", lambda row: row["rule"]),
 )
 _EFFECTIVE_TRAFFIC: Sequence[Column[Document]] = (
     Column("traffic", lambda source: source["name"]),

@@ -295,6 +295,7 @@ class Network:
     packet_bytes: int
     ack_bytes: int
     rto_min_s: float
+    syn_rto_s: float
     rttvar_min_s: float
     params: Mapping[str, Mapping[str, ParamValue]]
     links: tuple[LinkSpec, ...]

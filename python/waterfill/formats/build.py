@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from waterfill.errors import InputError, nearest, shown
@@ -85,6 +85,9 @@ class Options:
     size_bytes: int | None = None
     duration_s: float | None = None
     seed: int = 1
+    profile: str | None = None
+    link_defaults: Mapping[str, str] = field(default_factory=dict)
+    """Values of keys of all links, as written."""
 
     def given(self) -> dict[str, object]:
         """Return the options that were given, by their name on the command line."""
@@ -392,7 +395,9 @@ def _finished(layout: Layout, options: Options) -> Layout:
     if options.duration_s is None:
         stops = (plan.stop_s or 0.0 for plan in layout.flows)
         layout.duration_s = max([layout.duration_s, *stops])
-    _fit_timeout(layout, options.seed)
+    layout.profile, layout.link_defaults = options.profile, options.link_defaults
+    if options.profile in (None, "wan"):
+        _fit_timeout(layout, options.seed)
     return layout
 
 

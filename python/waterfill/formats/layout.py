@@ -103,6 +103,10 @@ class Layout:
     packet_bytes: int = 1500
     rto_min_s: float | None = None
     """Minimum retransmission time-out; None: the scenario's default."""
+    profile: str | None = None
+    """The scenario's `profile`; None: its default."""
+    link_defaults: Mapping[str, str] = field(default_factory=dict)
+    """Values of keys of all links, as written."""
 
     own_route: Router | None = None
     """Route function of a rule's network, for rules whose networks take long to search."""

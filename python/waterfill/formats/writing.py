@@ -35,6 +35,12 @@ def _lines(layout: Layout, protocol: str, seed: int) -> Iterator[str]:
     yield f"seed = {seed}"
     if layout.rto_min_s is not None:
         yield f"rto_min = {_string(TIME.format(layout.rto_min_s))}"
+    if layout.profile is not None:
+        yield f"profile = {_string(layout.profile)}"
+    if layout.link_defaults:
+        yield ""
+        yield "[link_defaults]"
+        yield from (f"{key} = {_string(text)}" for key, text in layout.link_defaults.items())
     for link in layout.links:
         yield from _link(link)
     for flow in layout.flows:

@@ -1,30 +1,30 @@
 """Checks whether the constants of laws fit the RTTs of their flows, and proposes values that do.
 
-The thresholds and the values were measured with four flows on one link of 10 Gbit/s or 10 Mbit/s
-(tests/python/network/test_fit.py runs some of them). What the scenario sets itself is not checked.
+Long RTTs have rules of their own here: thresholds and values were measured with four flows on one
+link (tests/python/network/test_fit.py runs some of them), and what the scenario sets itself is not
+checked. In a fabric, which has RTTs below 1 ms, `constants` has the limits of every constant.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from waterfill.contract.droptail import Bytes, Droptail
 from waterfill.contract.network import Network, ParamValue
-from waterfill.scenario.units import RATE, TIME
+from waterfill.network import constants
+from waterfill.network.constants import HOSTS, Scale
+from waterfill.network.protocols import Protocols
+from waterfill.scenario.units import TIME, VOLUME
 
 Params = Mapping[str, Mapping[str, ParamValue | None]]
 
 
 class _Paths(NamedTuple):
-    """Paths of a protocol's flows: RTTs, packet size, and what a flow can have."""
+    """Paths of a protocol's flows: the longest RTT and the slowest link."""
 
-    shortest_s: float
     longest_s: float
-    packet_bits: float
-    share_bps: float
-    """Smallest capacity of a link per flow."""
     slowest_bps: float
 
 
@@ -38,15 +38,21 @@ class _Found(NamedTuple):
 
 
 _Rule = Callable[[Mapping[str, float], _Paths], "_Found | None"]
-# A law whose time constant is more RTTs than this is slower than the flows on its path.
-_SLOW = 1000
+# Networks with an RTT below this are fabrics.
+_FABRIC_S = 1e-3
+# Laws that need marks from the links.
+_MARKED = frozenset({"dctcp", "prague"})
 
 
-def misfits(network: Network, params: Params) -> Iterator[tuple[str, str]]:
+def misfits(network: Network, params: Params, known: Protocols) -> Iterator[tuple[str, str]]:
     """Yield (key, message) for each constant that does not fit the RTTs of its law's flows.
 
     `params` are the parameters of the protocols in use, in SI units.
     """
+    scale = constants.scale_of(network)
+    if scale is not None and scale.rtt_s < _FABRIC_S:
+        yield from _of_fabric(network, params, known, scale)
+        return
     for protocol in network.protocols:
         rules = _RULES.get(protocol)
         paths = None if rules is None else _paths(network, protocol)
@@ -66,25 +72,85 @@ def misfits(network: Network, params: Params) -> Iterator[tuple[str, str]]:
                 yield f"params.{protocol}.{found.name}", f"{found.why}; set {values}{found.limit}"
 
 
+def _of_fabric(
+    network: Network, params: Params, known: Protocols, whole: Scale
+) -> Iterator[tuple[str, str]]:
+    """Yield (key, message) for the constants that exceed a limit of `constants`: one message for
+    each law, and one for each key of hosts and links.
+    """
+    for law in network.protocols:
+        scale = constants.scale_of(network, law)
+        if scale is None:
+            continue
+        found = list(constants.exceeded(law, params[law], scale))
+        if not found:
+            continue
+        texts = [
+            (one.name, constants.written(unit, float(value)), limit, one.value(whole), unit)
+            for one, limit in found
+            if isinstance(value := params[law][one.name], (int, float))
+            for unit in (known[law].param(one.name).unit,)
+        ]
+        name, value, limit, *_ = texts[0]
+        others = "".join(f", {n} = {v} {how}" for n, v, how, *_ in texts[1:])
+        values = ", ".join(
+            f"{n} = {constants.written(unit, fits)}" for n, _, _, fits, unit in texts
+        )
+        yield (
+            f"params.{law}.{name}",
+            f"{value} is {limit} of {_time(scale.rtt_s)}{others}; "
+            f'without it, profile = "datacenter" sets {values}',
+        )
+    yield from _of_hosts(network, whole)
+
+
+def _of_hosts(network: Network, scale: Scale) -> Iterator[tuple[str, str]]:
+    run_s = network.duration_s
+    advice = 'without it, profile = "datacenter" sets '
+    timeouts_s = {"rto_min": network.rto_min_s, "syn_rto": network.syn_rto_s}
+    for key, value_s in timeouts_s.items():
+        if value_s >= run_s:
+            fits = _time(float(HOSTS[key].value(scale)))
+            why = f"{_time(value_s)} is not below the run's {_time(run_s)}"
+            yield key, f"{why}, so a flow that waits for it stays unfinished; {advice}{fits}"
+    if network.sample_s > 1.001 * run_s / 20:
+        fits = _time(min(scale.rtt_s, run_s / 20))
+        why = f"{_time(network.sample_s)} is above a twentieth of the run's {_time(run_s)}"
+        yield "sample", f"{why}; {advice}{fits}"
+    marking = False
+    for link in network.links:
+        level = link.queue.mark_at if isinstance(link.queue, Droptail) else None
+        marking |= level is not None or not isinstance(link.queue, Droptail)
+        size = link.buffer.size * (1 if link.buffer.unit == "bytes" else network.packet_bytes)
+        if level is not None:
+            bytes_ = (
+                level.bytes if isinstance(level, Bytes) else level.packets * network.packet_bytes
+            )
+            if size < bytes_:
+                why = f"{VOLUME.format(size)} is below mark_at, {VOLUME.format(bytes_)}"
+                yield f"link.{link.name}.buffer", f"{why}, so the queue drops and never marks"
+                break
+    laws = _MARKED & set(network.protocols)
+    if laws and not marking:
+        why = f"no link marks packets, so {' and '.join(sorted(laws))} sees drops only"
+        fits = VOLUME.format(round(float(HOSTS["link.mark_at"].value(scale))))
+        yield "link.mark_at", f'{why}; set mark_at = "{fits}" on the links'
+
+
 def _paths(network: Network, protocol: str) -> _Paths | None:
     rtts_s: list[float] = []
-    flows: Counter[int] = Counter()
+    links: set[int] = set()
     for flow in network.flows:
         if flow.protocol == protocol:
             rtts_s.append(flow.base_rtt_s)
-            flows.update(dict.fromkeys(flow.forward, flow.count))
+            links.update(flow.forward)
     for source in network.traffic:
         if source.flows is not None and source.flows.flow.protocol == protocol:
             for way in source.flows.ways:
                 rtts_s.append(way.base_rtt_s)
-                flows.update(dict.fromkeys(set(way.forward) - set(flows), 1))
-    rates = {link: network.links[link].rate_bps for link in flows}
-    rates = {link: rate for link, rate in rates.items() if rate > 0}
-    if not rates or min(rtts_s) <= 0:
-        return None
-    share_bps = min(rate / flows[link] for link, rate in rates.items())
-    packet_bits = 8.0 * network.packet_bytes
-    return _Paths(min(rtts_s), max(rtts_s), packet_bits, share_bps, min(rates.values()))
+                links.update(way.forward)
+    rates_bps = [rate for link in links if (rate := network.links[link].rate_bps) > 0]
+    return _Paths(max(rtts_s), min(rates_bps)) if rates_bps else None
 
 
 def _written(value: str | float) -> str:
@@ -109,50 +175,20 @@ def _speed(ratio: float) -> _Rule:
     """Return the rule of MaxNet's T, which must be at least the RTT / `ratio`."""
 
     def rule(values: Mapping[str, float], paths: _Paths) -> _Found | None:
-        t_s, longest_s, shortest_s = values["t"], paths.longest_s, paths.shortest_s
-        limit = ""
-        if longest_s > ratio * t_s:
-            # Prices up to that of a thousandth of a link must stay below 32 s.
-            most_s = 31.0 / math.log(1000 * values["x_max"] / paths.slowest_bps)
-            fits_s = min(0.6 * longest_s, most_s)
-            why = f"{_time(t_s)} is short for an RTT of {_time(longest_s)}, so rates settle slowly"
-            if fits_s == most_s:
-                limit = ", the longest that prices below 32 s allow"
-        elif t_s > _SLOW * shortest_s:
-            fits_s = max(100 * shortest_s, 2 * values.get("dt_p", 0.0))
-            why = f"{_time(t_s)} is {t_s / shortest_s:.0f} RTTs of {_time(shortest_s)}"
-        else:
+        t_s, longest_s = values["t"], paths.longest_s
+        if longest_s <= ratio * t_s:
             return None
+        # Prices up to that of a thousandth of a link must stay below 32 s.
+        most_s = 31.0 / math.log(1000 * values["x_max"] / paths.slowest_bps)
+        fits_s = min(0.6 * longest_s, most_s)
+        why = f"{_time(t_s)} is short for an RTT of {_time(longest_s)}, so rates settle slowly"
+        limit = ", the longest that prices below 32 s allow" if fits_s == most_s else ""
         found: dict[str, str | float] = {"t": _time(fits_s)}
         if "t_0" in values:
             found["t_0"] = _time(max(fits_s / 3, 2 * values["dt_p"]))
         return _Found("t", why, found, limit)
 
     return rule
-
-
-def _lowest_rate(values: Mapping[str, float], paths: _Paths) -> _Found | None:
-    """Check RCP's minimum rate, at which a source must still receive higher rates."""
-    shortest_s, r_min_bps = paths.shortest_s, values["r_min"]
-    if r_min_bps * shortest_s > 1.5e-3 * paths.packet_bits:
-        return None
-    every_s = paths.packet_bits / r_min_bps
-    why = (
-        f"at {RATE.format(r_min_bps)} a source sends one packet in {every_s / shortest_s:.0f} RTTs "
-        f"of {_time(shortest_s)} and may stay there"
-    )
-    fits_bps = min(paths.packet_bits / (10 * shortest_s), paths.share_bps / 10)
-    return _Found("r_min", why, {"r_min": RATE.format(float(f"{fits_bps:.2g}"))})
-
-
-def _first_rate(values: Mapping[str, float], paths: _Paths) -> _Found | None:
-    """Check AECP's first rate, from which a source grows by a factor e per second."""
-    shortest_s, x_0 = paths.shortest_s, values["x_0"]
-    if x_0 * shortest_s >= 1e-3:
-        return None
-    why = f"{x_0:g}/s is one packet in {1 / (x_0 * shortest_s):.0f} RTTs of {_time(shortest_s)}"
-    fits = min(1 / shortest_s, paths.share_bps / paths.packet_bits)
-    return _Found("x_0", why, {"x_0": float(f"{fits:.2g}")})
 
 
 def _gain(values: Mapping[str, float], paths: _Paths) -> _Found | None:
@@ -165,28 +201,13 @@ def _gain(values: Mapping[str, float], paths: _Paths) -> _Found | None:
     return _Found("alpha", why, {**speeds, "t": _time(2 * longest_s)})
 
 
-def _measuring(values: Mapping[str, float], paths: _Paths) -> _Found | None:
-    """Check that JetMax's measurement interval is not too long for the shortest RTT."""
-    interval_s, shortest_s = values["interval"], paths.shortest_s
-    if interval_s <= _SLOW * shortest_s:
-        return None
-    fits_s = max(100 * shortest_s, 8 * paths.packet_bits / paths.slowest_bps)
-    why = f"{_time(interval_s)} is {interval_s / shortest_s:.0f} RTTs of {_time(shortest_s)}"
-    return _Found("interval", why, {"interval": _time(fits_s)})
-
-
 def _load_interval(values: Mapping[str, float], paths: _Paths) -> _Found | None:
     """Check VCP's interval of load measurements, which must cover an RTT."""
-    interval_s, longest_s, shortest_s = values["t_rho"], paths.longest_s, paths.shortest_s
-    if longest_s > 2 * interval_s:
-        fits_s = longest_s
-        why = f"{_time(interval_s)} is shorter than the RTT of {_time(longest_s)}"
-    elif interval_s > _SLOW * shortest_s:
-        fits_s = 100 * shortest_s
-        why = f"{_time(interval_s)} is {interval_s / shortest_s:.0f} RTTs of {_time(shortest_s)}"
-    else:
+    interval_s, longest_s = values["t_rho"], paths.longest_s
+    if longest_s <= 2 * interval_s:
         return None
-    values_s = {"t_rho": fits_s, "t_d": fits_s, "t_q": fits_s / 20}
+    why = f"{_time(interval_s)} is shorter than the RTT of {_time(longest_s)}"
+    values_s = {"t_rho": longest_s, "t_d": longest_s, "t_q": longest_s / 20}
     return _Found("t_rho", why, {name: _time(value_s) for name, value_s in values_s.items()})
 
 
@@ -205,9 +226,7 @@ _RULES: Mapping[str, tuple[_Rule, ...]] = {
     "pxcp": (_interval,),
     "maxnet": (_speed(4),),
     "maxnet2006": (_speed(20),),
-    "rcp": (_lowest_rate,),
-    "aecp": (_first_rate, _gain),
-    "jetmax": (_measuring,),
+    "aecp": (_gain,),
     "vcp": (_load_interval,),
     "abc": (_capacity_window,),
 }

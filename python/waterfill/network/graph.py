@@ -90,6 +90,15 @@ class Graph:
         self._ways: dict[_Ends, Route] = {}
         self._patterns: dict[int, list[list[Route]]] = {}
 
+    def take(self, scenario: Scenario) -> None:
+        """Replace the scenario by one with the same links, but other buffers or marks."""
+        self.scenario = scenario
+        links = {link.name: link for link in scenario.link}
+        for i, direction in enumerate(self.directions):
+            forward, _, reverse = direction.name.partition(":")
+            link = links[forward]
+            self.directions[i] = direction._replace(link=link.backward if reverse else link)
+
     def routes(self) -> list[Route]:
         """Return the routes of all [[flow]]s, in order; raise InputError if a flow has no route."""
         return list(map(self._route, self.scenario.flow, self._flow_keys))

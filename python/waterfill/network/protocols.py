@@ -202,7 +202,9 @@ class Misfit(UserWarning):
 
 
 def misfits(
-    network: Network, params: Mapping[str, Mapping[str, ParamValue | None]]
+    network: Network,
+    params: Mapping[str, Mapping[str, ParamValue | None]],
+    protocols: Protocols,
 ) -> Iterable[tuple[str, str]]:
     """Return (key, message) for each constant that does not fit the RTTs of its law's flows.
 
@@ -215,7 +217,7 @@ def misfits(
         return ()
     from waterfill.network import fit
 
-    return fit.misfits(network, params)
+    return fit.misfits(network, params, protocols)
 
 
 def warn_of_misfit(source: str, key: str, message: str) -> None:

@@ -28,9 +28,9 @@ from waterfill.contract.network import (
 )
 from waterfill.contract.summary import Decimation
 from waterfill.errors import InputError, nearest, shown
-from waterfill.network import links
+from waterfill.network import constants, links
 from waterfill.network.graph import Graph, Route
-from waterfill.network.protocols import ProtocolInfo, Protocols, close_to
+from waterfill.network.protocols import ProtocolInfo, Protocols, close_to, with_defaults
 from waterfill.scenario.bulk import uncollected
 from waterfill.scenario.distributions import Distribution
 from waterfill.scenario.document import (
@@ -41,10 +41,10 @@ from waterfill.scenario.document import (
     PacingTime,
     Scenario,
     Traffic,
-    unsupported,
 )
 from waterfill.scenario.links import NOMINAL_RTT_S
 from waterfill.scenario.units import MAX_COUNT, RATE, TIME, VOLUME, WINDOW
+from waterfill.scenario.unsupported import unsupported
 
 if TYPE_CHECKING:
     from waterfill.contract.elements import (
@@ -102,11 +102,6 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
     params = set_params(scenario, protocols)
     graph = Graph(scenario)
     routes = graph.routes()
-    traffic = [
-        source
-        for i in range(len(scenario.traffic))
-        for source in _traffic(graph, i, protocols.get(of_traffic.get(i, "")))
-    ]
     web_routes = [
         route
         for i in of_traffic
@@ -119,6 +114,17 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
     # Of flows whose route changes: each route with its own RTT, for the links' buffers.
     changing = [i for i, flow in enumerate(scenario.flow) if flow.route is not None]
     later = {i: graph.ways(i) for i in changing}
+    used = [*routes, *filter(None, web_routes), *itertools.chain.from_iterable(later.values())]
+    if scenario.profile != "wan":
+        from waterfill.network import profile
+
+        scenario, params = profile.applied(scenario, graph, used, params, backend)
+        graph.take(scenario)
+    traffic = [
+        source
+        for i in range(len(scenario.traffic))
+        for source in _traffic(graph, i, protocols.get(of_traffic.get(i, "")))
+    ]
     network = Network(
         name=scenario.name,
         seed=scenario.seed,
@@ -128,12 +134,10 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
         packet_bytes=int(scenario.packet_size),
         ack_bytes=int(scenario.ack_size),
         rto_min_s=scenario.rto_min,
+        syn_rto_s=scenario.syn_rto,
         rttvar_min_s=scenario.rttvar_min_s,
         params=params,
-        links=_links(
-            graph,
-            [*routes, *filter(None, web_routes), *itertools.chain.from_iterable(later.values())],
-        ),
+        links=_links(graph, used),
         flows=_rerouted(
             scenario,
             later,
@@ -152,6 +156,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
         ),
         traffic=tuple(traffic),
     )
+    _check_codes(scenario, network, protocols)
     each = sample_bytes(network, protocols, backend)
     return replace(network, sample_s=_sample_s(scenario, each))
 
@@ -213,10 +218,15 @@ def _sample_s(scenario: Scenario, bytes_each: int) -> float:
 
 def decimation(scenario: Scenario, network: Network) -> Decimation | None:
     """Return the intervals before and after decimation, or None if the series fit the budget."""
-    if network.sample_s == scenario.sample:
+    asked_s = scenario.sample
+    if scenario.profile != "wan":
+        from waterfill.network import profile
+
+        asked_s = profile.asked_sample_s(scenario, network)
+    if network.sample_s == asked_s:
         return None
     return Decimation(
-        sample_s=network.sample_s, asked_s=scenario.sample, budget_bytes=scenario.series_bytes
+        sample_s=network.sample_s, asked_s=asked_s, budget_bytes=scenario.series_bytes
     )
 
 
@@ -301,6 +311,20 @@ def idle_window(
         verb = "does" if len(network.protocols) == 1 else "do"
         why = f"no effect, because {names} {verb} not use the smallest RTT"
         yield "base_rtt_window", f"{why}, got {WINDOW.format(window_s)}"
+
+
+def _check_codes(scenario: Scenario, network: Network, protocols: Protocols) -> None:
+    """Raise InputError if a code of few bits (`code_bits`) cannot reach a link's rate."""
+    for name, values in with_defaults(network.protocols, network.params, protocols).items():
+        bits, highest_bps = values.get("code_bits"), values.get("code_max")
+        scale = constants.scale_of(network, name)
+        if not bits or not isinstance(highest_bps, float) or scale is None:
+            continue
+        if highest_bps < scale.rate_bps:
+            rate, got = RATE.format(scale.rate_bps), RATE.format(float(f"{highest_bps:.4g}"))
+            why = f"must be at least the rate of the fastest link, {rate}, got {got}"
+            advice = f'set code_max = "{rate}"'
+            raise scenario.error(f"params.{name}.code_max", why, advice)
 
 
 def _check_packet_size(scenario: Scenario, names: Iterable[str], protocols: Protocols) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from waterfill.contract.network import LinkSpec, Network, plain
 from waterfill.contract.summary import LawSummary
 from waterfill.errors import InputError
-from waterfill.network import maxmin, protocols, resolve
+from waterfill.network import maxmin, profile, protocols, resolve
 from waterfill.runs import law_files
 from waterfill.runs import laws as own
 from waterfill.runs.backends import BACKENDS, prepare
@@ -29,27 +29,33 @@ def document(
     """
     prepare(scenario, on, laws)
     table = own.summaries(law_files.with_installed(laws or {}, scenario.protocols()))
-    warn_of_misfits([scenario], on, table)
+    known = protocols.load() | own.infos(table)
+    # A fabric's million routes take seconds to resolve.
+    network = resolve.to_core(scenario, known, on)
+    for key, message in _misfits(scenario, network, known):
+        protocols.warn_of_misfit(scenario.source, key, message)
     # The backend `on` can run it.
     refusals = {b: None if b == on else _refusal(scenario, b, laws) for b in BACKENDS}
-    return in_force(scenario, {"backends": refusals}, table)
+    return in_force(scenario, {"backends": refusals}, table, network)
 
 
 def in_force(
     scenario: Scenario,
     more: Mapping[str, Any] | None = None,
     laws: Mapping[str, LawSummary] | None = None,
+    network: Network | None = None,
 ) -> dict[str, Any]:
     """Return the effective values of a scenario and the values of `more`, even if this host cannot
     run the scenario.
 
-    `laws` are those in Python of the run, as its summary has them.
+    `laws` are those in Python of the run, as its summary has them. `network` is the scenario's, if
+    it has been resolved; every backend runs a subset of the simulator's scenarios.
     """
     laws = laws or {}
     known = protocols.load() | own.infos(laws)
     targets = {name: law.target for name, law in laws.items()}
-    # Every backend runs a subset of the simulator's scenarios and resolves them alike.
-    network = resolve.to_core(scenario, known)
+    network = resolve.to_core(scenario, known) if network is None else network
+    params = protocols.with_defaults(network.protocols, network.params, known)
     return {
         "scenario": scenario.name,
         "file": scenario.source,
@@ -61,7 +67,9 @@ def in_force(
         "links": _links(network, targets),
         "flows": _flows(network),
         "traffic": [_with_names(network, plain(source)) for source in network.traffic],
-        "params": protocols.with_defaults(network.protocols, network.params, known),
+        "params": params,
+        "profile": scenario.profile,
+        "constants": profile.rows(scenario, network, params, known),
     }
 
 
@@ -72,12 +80,18 @@ def warn_of_misfits(
     known, named = protocols.load() | own.infos(laws or {}), set[str]()
     for scenario in scenarios:
         network = resolve.to_core(scenario, known, on)
-        params = protocols.with_defaults(network.protocols, network.params, known)
-        idle = resolve.idle_window(scenario, network, known)
-        for key, message in (*protocols.misfits(network, params), *idle):
+        for key, message in _misfits(scenario, network, known):
             if key not in named:
                 protocols.warn_of_misfit(scenario.source, key, message)
             named.add(key)
+
+
+def _misfits(
+    scenario: Scenario, network: Network, known: protocols.Protocols
+) -> Iterator[tuple[str, str]]:
+    params = protocols.with_defaults(network.protocols, network.params, known)
+    yield from protocols.misfits(network, params, known)
+    yield from resolve.idle_window(scenario, network, known)
 
 
 def _refusal(scenario: Scenario, backend: str, laws: Mapping[str, PythonLaw] | None) -> str | None:

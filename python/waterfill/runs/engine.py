@@ -142,7 +142,7 @@ class Engine(Backend, Generic[Simulation]):
         if options.steps is not None:
             options.steps.start(simulation, job.network)
         _warn(simulation, scenario)
-        for key, message in protocols.misfits(job.network, job.params):
+        for key, message in protocols.misfits(job.network, job.params, job.known):
             protocols.warn_of_misfit(scenario.source, key, message)
         _warn_of_idle_window(job)
         with job.errors():  # it outgrows the memory, or a law raises

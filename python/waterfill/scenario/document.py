@@ -49,85 +49,8 @@ MAX_SAMPLES = 10**7
 COMMAND_LINE = "command line"
 NO_DEFAULT_FLOW = "every flow names its own protocol; remove `protocol` from those to change"
 
-# Keys whose behaviour a backend lacks, with the values that it does run.
-UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
-    "fluid": {
-        "link.loss": (0.0,),
-        "link.loss_reverse": (0.0,),
-        "link.queue": ("droptail",),
-        "link.queue_params": (),
-        "link.mark_at": (),
-        "link.loss_model": (),
-        "link.reorder": (),
-        "link.duplicate": (0.0,),
-        "link.shaper": (),
-        "link.policer": (),
-        "link.fault": (),
-        "link.ack_aggregation": (),
-        "link.ack_thinning": (),
-        "flow.after": (),
-        "flow.route": (),
-        "flow.application": (),
-        "flow.fault": (),
-        "flow.ecn": (False,),
-        "flow.ecn_feedback": (),
-        "traffic.ecn_feedback": (),
-        "flow.ecn_codepoint": (),
-        "traffic.ecn_codepoint": (),
-        "flow.recovery": (),
-        "traffic.recovery": (),
-        "flow.ack_frequency": (),
-        "traffic.ack_frequency": (),
-        "flow.window_validation": (),
-        "traffic.window_validation": (),
-        "flow.pacing_quantum": (1,),
-        "traffic.pacing_quantum": (1,),
-        "flow.access_rate": (),
-        "traffic.access_rate": (),
-        "rttvar_min": (),
-        "traffic.kind": ("cbr",),
-        "traffic.arrival_rate": (),
-        "traffic.load": (),
-        "traffic.pattern": (),
-        "traffic.sizes": (),
-    },
-    "linux": {
-        "link.queue": ("droptail", "cohabit"),
-        "link.mark_at": (),
-        "flow.ecn_feedback": (),
-        "traffic.ecn_feedback": (),
-        "flow.ecn_codepoint": (),
-        "traffic.ecn_codepoint": (),
-        "flow.recovery": (),
-        "traffic.recovery": (),
-        "flow.ack_frequency": (),
-        "traffic.ack_frequency": (),
-        "flow.window_validation": (),
-        "traffic.window_validation": (),
-        "flow.pacing_quantum": (1,),
-        "traffic.pacing_quantum": (1,),
-        "flow.access_rate": (),
-        "traffic.access_rate": (),
-        "traffic.count": (1,),
-        "link.shaper": (),
-        "link.policer": (),
-        "link.ack_thinning": (),
-        "flow.after": (),
-        "flow.route": (),
-        "flow.application": (),
-        "flow.fault": (),
-        "flow.claimed_rtt": (),
-        "flow.demand_trace": (),
-        "rttvar_min": (),
-        "traffic.kind": ("cbr",),
-        "traffic.arrival_rate": (),
-        "traffic.load": (),
-        "traffic.pattern": (),
-        "traffic.sizes": (),
-    },
-}
-
-
+FOLLOWS_PROFILE = ("sample", "rto_min", "syn_rto")
+"""Keys of a run whose default depends on `profile`."""
 # Linux's tcp_rtt_estimator: the variance term is at least TCP_RTO_MIN.
 LINUX_RTTVAR_MIN_S = 0.2
 
@@ -785,6 +708,9 @@ class Scenario(Table):
     )
     """Time window [from, to] (s) of the summary; default: the last third of the run, or the active
     time of finite flows."""
+    profile: Literal["wan", "datacenter"] = "wan"
+    """Scale of the constants that the scenario does not set, of laws, hosts and links. datacenter:
+    they follow from the largest base RTT and the rates of the links."""
     sample: Annotated[float, replace(SPAN, example="100 ms")] = 0.1
     """Sampling interval of the time series (s)."""
     series: Annotated[float, _BUDGET] | None = None
@@ -792,6 +718,8 @@ class Scenario(Table):
     a multiple of `sample`, and says so; default: 1 GB."""
     rto_min: Annotated[float, replace(SPAN, example="1 s")] = 1.0
     """Minimum retransmission timeout (s)."""
+    syn_rto: Annotated[float, replace(SPAN, example="1 s")] = 1.0
+    """Retransmission timeout of a SYN (s), and of data before the first RTT sample."""
     rttvar_min: Annotated[float, TIME] | None = None
     """Minimum of the retransmission timeout's variance term (s); default: 200 ms, or `rto_min` if
     that is smaller."""
@@ -804,6 +732,8 @@ class Scenario(Table):
     """Time step of the fluid backend (s); default: a twentieth of the shortest RTT."""
     check_step: bool = False
     """True to halve the fluid backend's step until the rates change by less than 1 %."""
+    link_defaults: dict[str, Any] = {}
+    """Values of the keys of [[link]] that a link does not set itself."""
     link: list[Link]
     """Links of the network."""
     flow: list[Flow] = []
@@ -918,7 +848,13 @@ class Scenario(Table):
         if not self.measures_flows:
             run = self.model_copy(update={"measure": list(self.measure_s)})
         document = run.model_dump(by_alias=True, exclude_none=True)
-        for section in ("flow", "traffic", "params"):
+        if self.profile != "wan":  # what it decides is no default of the file
+            for key in set(FOLLOWS_PROFILE) - self.model_fields_set:
+                document.pop(key, None)
+            for link, written in zip(self.link, document["link"], strict=True):
+                if "buffer" not in link.model_fields_set:
+                    del written["buffer"]
+        for section in ("flow", "traffic", "params", "link_defaults"):
             if not document[section]:
                 del document[section]
         return tomli_w.dumps(document)
@@ -935,30 +871,6 @@ ENTRIES: dict[tuple[str, str], type[Table]] = {
     ("traffic", "ack_frequency"): AckFrequency,
 }
 """Tables inside the entries of a section, such as `[[link.event]]`."""
-
-
-def unsupported(scenario: Scenario, backend: str) -> Iterator[tuple[str, str]]:
-    """Yield (key, message) for every value that the backend does not support."""
-    for path, runs in UNSUPPORTED.get(backend, {}).items():
-        section, _, name = path.rpartition(".")
-        tables: list[Any] = getattr(scenario, section) if section else [scenario]
-        for index, table in enumerate(tables):
-            value = getattr(table, name)
-            if value is None or value in runs:
-                continue
-            key = f"{scenario.key(section, index)}.{name}" if section else name
-            if isinstance(value, Application):
-                yield key, f'kind = "{value.kind}" is not supported by the {backend} backend'
-                continue
-            if isinstance(value, (list, traces.Trace)):
-                got = len(value.points if isinstance(value, traces.Trace) else value)
-                yield key, f"not supported by the {backend} backend, got {got}"
-                continue
-            wanted = f"; use {' or '.join(map(shown, runs))}" if runs else ""
-            yield (
-                key,
-                f"{shown(value)} is not supported by the {backend} backend{wanted}",
-            )
 
 
 def labels(entries: Sequence[Any]) -> list[str]:

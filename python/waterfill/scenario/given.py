@@ -33,8 +33,8 @@ def flow_sources(scenario: Scenario) -> list[str]:
 
 # Keys of a run that no analysis of a scenario reads.
 _RUN = frozenset({
-    "measure", "sample", "series", "step", "check_step", "rto_min", "rttvar_min", "ip_version",
-    "base_rtt_window",
+    "measure", "sample", "series", "step", "check_step", "rto_min", "syn_rto", "rttvar_min",
+    "ip_version", "base_rtt_window",
 })  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 import sys
@@ -16,7 +17,7 @@ from pydantic import ValidationError
 
 from waterfill.errors import InputError, nearest, shortened, shown
 from waterfill.scenario.bulk import uncollected
-from waterfill.scenario.document import COMMAND_LINE, SECTIONS, Scenario, file_of, labels
+from waterfill.scenario.document import COMMAND_LINE, SECTIONS, Link, Scenario, file_of, labels
 from waterfill.scenario.validation import (
     FormerKey,
     RateInBytes,
@@ -198,6 +199,7 @@ def _scenario(
     """Build a scenario from a dictionary, which this function may change."""
     raw.setdefault("name", Path(source).stem if not source.startswith("<") else "scenario")
     set_keys = override(raw, sets) | dict(places or {})
+    _fill_links(raw, source, set_keys)
     try:
         scenario = Scenario.model_validate(raw, context={"folder": Path(source).parent})
     except ValidationError as error:
@@ -210,6 +212,28 @@ def _scenario(
         for key, message in found:
             warnings.warn(f"{file_of(key, source, set_keys)}: {key}: {message}", kind, 3)
     return scenario
+
+
+def _fill_links(raw: dict[str, Any], source: str, set_keys: Mapping[str, str]) -> None:
+    """Give each link the values of `link_defaults` for the keys that it does not set."""
+    defaults = raw.pop("link_defaults", {})
+    if not isinstance(defaults, dict):
+        where = file_of("link_defaults", source, set_keys)
+        why = f"must be a table, got {shown(defaults)}"
+        raise InputError(where, "link_defaults", why, "write [link_defaults], then KEY = VALUE")
+    keys = [field.alias or name for name, field in Link.model_fields.items()]
+    own = ("name", "from", "to")
+    for key in defaults:
+        if key in own or key not in keys:
+            where = file_of(f"link_defaults.{key}", source, set_keys)
+            near = nearest(key, [one for one in keys if one not in own])
+            why = "each link has its own" if key in own else f"unknown key{near}"
+            raise InputError(where, f"link_defaults.{key}", why)
+    links = raw.get("link")
+    for link in links if isinstance(links, list) else ():
+        if isinstance(link, dict):
+            for key, value in defaults.items():
+                link.setdefault(key, copied(value))
 
 
 def check_keys(document: Mapping[str, Any], places: Mapping[str, str], source: str) -> None:
@@ -240,13 +264,14 @@ def override(document: dict[str, Any], sets: Sets) -> dict[str, str]:
     """
     if not isinstance(sets, Mapping):
         assignments = [_assignment(one) for one in sets]
-        return {_assign(document, key, value, COMMAND_LINE): COMMAND_LINE
-                for key, value in assignments}  # fmt: skip
+        return {path: COMMAND_LINE for key, value in assignments
+                for path in _assign(document, key, value, COMMAND_LINE)}  # fmt: skip
     for key in sets:
         if not isinstance(key, str) or not all(key.split(".")):
             advice = 'write keys such as "flow.long.count"'
             raise InputError(SET, "", f"not a key: {shown(key)}", advice)
-    return {_assign(document, key, _plain(value), SET): SET for key, value in sets.items()}
+    return {path: SET for key, value in sets.items()
+            for path in _assign(document, key, _plain(value), SET)}  # fmt: skip
 
 
 def _plain(value: Any) -> Any:
@@ -270,8 +295,11 @@ def _assignment(assignment: str) -> tuple[str, Any]:
     return path, _toml_value(text)
 
 
-def _assign(document: dict[str, Any], path: str, value: Any, place: str) -> str:
-    """Set one key of the document and return the key; messages name `place`."""
+def _assign(document: dict[str, Any], path: str, value: Any, place: str) -> list[str]:
+    """Set one key of the document and return the key; messages name `place`.
+
+    A name with * sets the key of every entry whose name fits: `link.*.buffer`, `link.h0-*.rate`.
+    """
     section, *rest = path.split(".")
     table: Any = document
     entries = document.get(section)
@@ -280,6 +308,12 @@ def _assign(document: dict[str, Any], path: str, value: Any, place: str) -> str:
         if len(rest) < 2:
             advice = f"write {section}.NAME.KEY=VALUE"
             raise InputError(place, path, "incomplete key", advice)
+        if "*" in rest[0]:
+            fitting = fnmatch.filter(known, rest[0].replace("[", "[[]"))
+            if not fitting:
+                raise InputError(place, path, f"no [[{section}]] has a name like {shown(rest[0])}")
+            paths = (".".join([section, name, *rest[1:]]) for name in fitting)
+            return [key for one in paths for key in _assign(document, one, copied(value), place)]
         if rest[0] not in known:
             message = f"unknown [[{section}]]{nearest(rest[0], known)}"
             raise InputError(place, path, message)
@@ -292,7 +326,7 @@ def _assign(document: dict[str, Any], path: str, value: Any, place: str) -> str:
     if not isinstance(table, dict):
         raise InputError(place, path, "not a key of a table")
     table[rest[-1]] = value
-    return path
+    return [path]
 
 
 def _toml_value(text: str) -> Any:

@@ -323,6 +323,7 @@ def test_the_whole_document():
         "ack_bytes": 40,
         "rto_min_s": 1.0,
         "rttvar_min_s": 0.2,
+        "syn_rto_s": 1.0,
         "params": {
             "maxnet": {
                 "x_max": 1e15,

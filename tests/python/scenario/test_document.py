@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from known import PROTOCOLS, ROOT
 from waterfill.errors import InputError
 from waterfill.network import resolve
-from waterfill.scenario.document import SECTIONS, UNSUPPORTED, Scenario
+from waterfill.scenario.document import SECTIONS, Scenario
 from waterfill.scenario.loading import from_dict, from_toml, load, tomllib
+from waterfill.scenario.unsupported import UNSUPPORTED
 
 BASE = """
 name = "base"

@@ -9,8 +9,8 @@ from waterfill.contract import elements
 from waterfill.errors import InputError
 from waterfill.network.protocols import load
 from waterfill.network.resolve import to_core
-from waterfill.scenario.document import unsupported
 from waterfill.scenario.loading import from_toml
+from waterfill.scenario.unsupported import unsupported
 from waterfill.scenario.validation import FormerKey
 
 FILE = """

@@ -2,20 +2,21 @@
 
 use waterfill_laws::units::Duration;
 
-/// Retransmission timeout before the first RTT sample (`[rfc6298:2.1]`).
-const INITIAL_RTO: Duration = Duration::from_millis(1000);
 /// Maximum retransmission timeout (`[rfc6298:2.5]`).
 const MAX_RTO: Duration = Duration::from_millis(60_000);
-/// Minimum retransmission timeout of the first data after a SYN was sent again (`[rfc6298:5.7]`).
-const RTO_AFTER_SYN_TIMEOUT: Duration = Duration::from_millis(3000);
+/// Minimum retransmission timeout of the first data after a SYN was sent again, in timeouts of the SYN: 3 s and 1 s in
+/// `[rfc6298:5.7]`.
+const AFTER_SYN_TIMEOUT: u64 = 3;
 
 /// Smoothed RTT and its variation; `None` before the first sample.
 pub(crate) type Smoothed = Option<(Duration, Duration)>;
 
-/// Minima of the retransmission timeout.
+/// Limits of the retransmission timeout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RtoLimits {
     pub(crate) rto_min: Duration,
+    /// Retransmission timeout before the first RTT sample (`[rfc6298:2.1]`).
+    pub(crate) syn_rto: Duration,
     /// Minimum of the variance term. Without it, the timer would fire just before the acknowledgement wherever the RTT is
     /// constant and above `rto_min`.
     pub(crate) rttvar_min: Duration,
@@ -24,13 +25,13 @@ pub(crate) struct RtoLimits {
 impl RtoLimits {
     /// `[rfc6298:5.7]` Returns the limits until data is acknowledged, if a SYN was sent again.
     pub(crate) fn after_repeated_syn(self) -> Self {
-        Self { rto_min: self.rto_min.max(RTO_AFTER_SYN_TIMEOUT), ..self }
+        Self { rto_min: self.rto_min.max(self.syn_rto * AFTER_SYN_TIMEOUT), ..self }
     }
 
     /// `[rfc6298:2.3, 2.4]` Returns the timeout when no timeout has come before.
     #[inline]
     pub(crate) fn first_timeout(self, smoothed: Smoothed) -> Duration {
-        smoothed.map_or(INITIAL_RTO, |(srtt, rttvar)| (srtt + (rttvar * 4).max(self.rttvar_min)).max(self.rto_min))
+        smoothed.map_or(self.syn_rto, |(srtt, rttvar)| (srtt + (rttvar * 4).max(self.rttvar_min)).max(self.rto_min))
     }
 
     /// `[rfc6298:2.5, 5.5]` Returns the timeout after `backoff` timeouts in a row.
@@ -74,7 +75,7 @@ mod tests {
     #[test]
     fn rfc_6298_the_variance_term_has_a_minimum() {
         let ms = Duration::from_millis;
-        let limits = RtoLimits { rto_min: ms(1000), rttvar_min: ms(200) };
+        let limits = RtoLimits { rto_min: ms(1000), syn_rto: ms(1000), rttvar_min: ms(200) };
         assert_eq!(limits.timeout(None, 0), ms(1000));
         assert_eq!(limits.timeout(Some((ms(100), ms(0))), 0), ms(1000));
         assert_eq!(limits.timeout(Some((ms(1200), ms(0))), 0), ms(1400));

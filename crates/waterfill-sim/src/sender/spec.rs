@@ -111,6 +111,7 @@ impl SenderSpec {
             host,
             rto: RtoLimits {
                 rto_min: Duration::from_secs(network.rto_min_s),
+                syn_rto: Duration::from_secs(network.syn_rto_s),
                 rttvar_min: Duration::from_secs(network.rttvar_min_s),
             },
             base_rtt: Duration::from_secs(flow.base_rtt_of_s(index)),
