@@ -33,7 +33,7 @@ def run(*command: str) -> str:
     """Run a command whose parent ignores all these signals; return its output."""
     done = subprocess.run(
         command, cwd=ROOT, text=True, preexec_fn=ignore, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300,
     )  # fmt: skip
     return done.stdout
 
