@@ -54,6 +54,7 @@ STUDIES: Mapping[str, str] = {
     "linux-requests": "testbed.requests",
     "linux-scone": "testbed.scone",
     "linux-tcp": "testbed.tcp_table",
+    "linux-tcp-cells": "testbed.tcp_cells",
     "linux-trace": "trace_link",
     "mutants": "mutants",
     "ns3": "ns3",
