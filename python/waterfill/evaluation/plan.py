@@ -29,7 +29,7 @@ from waterfill.papers.claims.schema import Claim, ExperimentRun
 from waterfill.runs import backends
 from waterfill.runs.laws import PythonLaw, infos, summaries, used
 from waterfill.scenario.document import COMMAND_LINE, Scenario
-from waterfill.scenario.loading import from_dict, read_toml
+from waterfill.scenario.loading import from_dict
 
 LAW, RIVAL, QUEUE = "law", "rival", "queue"
 """Placeholders for protocols and for a link's queue in a suite's scenarios."""
@@ -135,7 +135,7 @@ class Plan:
         grid: dict[str, Sequence[Value]] = dict(content.grid)
         if self.subject.quick:
             grid |= content.quick.grid
-        document = _document(criterion)
+        document = criterion.document
         placeholders = _protocols(document).values()
         has_rival = RIVAL in placeholders
         if self.subject.kind == "queue":
@@ -217,13 +217,13 @@ class _Builder:
 
     def own(self) -> frozenset[str]:
         """Return the names of the flows and sources that run the law, for a queue of all."""
-        found = _protocols(_document(self.criterion))
+        found = _protocols(self.criterion.document)
         every = self.subject.kind == "queue"
         return frozenset(name for name, protocol in found.items() if every or protocol == LAW)
 
     def scenario(self, law: str, *, is_subject: bool = False) -> Scenario:
         """Return the scenario with `law` in place of "law" or "queue", with jitter by seed."""
-        document = copy.deepcopy(_document(self.criterion))
+        document = copy.deepcopy(dict(self.criterion.document))
         document["name"] = f"{self.criterion.id} {self.name}".strip('" ')
         of_queue = self.subject.kind == "queue"
         names = {RIVAL: self.rival} if of_queue else {LAW: law, RIVAL: self.rival}
@@ -330,15 +330,6 @@ def _without_fixed_axes(criterion: Criterion, sets: Sequence[str]) -> Criterion:
 
 def _key(override: str) -> str:
     return override.partition("=")[0].strip()
-
-
-def _document(criterion: Criterion) -> dict[str, Any]:
-    """Return the content of a criterion's scenario file, which callers must not change."""
-    path = criterion.scenario
-    try:
-        return read_toml(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(str(path), "", f"not a scenario file: {error}") from None
 
 
 def _links(document: Mapping[str, Any]) -> list[dict[str, Any]]:

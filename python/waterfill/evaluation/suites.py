@@ -7,7 +7,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from waterfill.contract.record import Record
 from waterfill.errors import InputError, nearest, shown
@@ -15,6 +17,7 @@ from waterfill.evaluation.schema import CriterionFile, Limit, SuiteFile
 from waterfill.papers.claims.loading import checked_claim, read_file
 from waterfill.papers.claims.schema import Claim
 from waterfill.papers.measures.registry import MEASURES
+from waterfill.scenario.loading import read_toml
 
 FILE = "suite.toml"
 _ROLES = ("law", "reference", "rival")
@@ -33,6 +36,15 @@ class Criterion:
     def scenario(self) -> Path:
         """Path of the criterion's scenario file."""
         return self.file.parent / "scenarios" / (self.content.scenario or "")
+
+    @cached_property
+    def document(self) -> Mapping[str, Any]:
+        """Content of the scenario file, which callers must not change."""
+        path = self.scenario
+        try:
+            return read_toml(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(str(path), "", f"not a scenario file: {error}") from None
 
 
 @dataclass(frozen=True)

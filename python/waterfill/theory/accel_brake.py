@@ -17,10 +17,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 from waterfill.theory import loops
 from waterfill.theory.loops import Margins, Reals
+from waterfill.theory.roots import brentq
 
 # δ/τ above which the loop is stable: for any disturbance (Theorem 3.1), and for small ones.
 DELTA_GLOBAL = 2 / 3

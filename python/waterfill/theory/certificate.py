@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
 
 from waterfill.contract.record import Record
 from waterfill.theory import loops, maxnet
 from waterfill.theory.loops import Line, Reals
 from waterfill.theory.maxnet import Gains
+from waterfill.theory.roots import brentq, minimize_scalar
 
 # Above this ωτ F is small and its phase turns quickly: it is replaced by a disc, which covers
 # every phase.

@@ -27,12 +27,12 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from waterfill.contract.network import Network
 from waterfill.network.maxmin import acknowledgements_bps, offered_bps
 from waterfill.theory import params
 from waterfill.theory.loops import Reals
+from waterfill.theory.roots import brentq
 
 Flags: TypeAlias = NDArray[np.bool_]
 

@@ -12,7 +12,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
+
+from waterfill.theory.roots import brentq
 
 Reals: TypeAlias = NDArray[np.float64]
 Points: TypeAlias = NDArray[np.complex128]

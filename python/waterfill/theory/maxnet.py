@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
 
 from waterfill.theory import loops, params
 from waterfill.theory.loops import Line, Margins, Points, Reals
+from waterfill.theory.roots import brentq, minimize_scalar
 
 Average: TypeAlias = Literal["exponential", "sliding", "off"]
 """The receiver's method of averaging prices over one RTT."""

@@ -8,12 +8,12 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 from waterfill.theory import certificate, maxnet
 from waterfill.theory.certificate import Certificate
 from waterfill.theory.loops import Margins, Reals
 from waterfill.theory.maxnet import Average, Gains, Params
+from waterfill.theory.roots import brentq
 
 # The η that step 3 compares.
 _ETAS = (0.03, 0.06, 0.1, 0.2)

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 from waterfill.theory import loops, params
 from waterfill.theory.loops import Margins, Points, Reals
+from waterfill.theory.roots import brentq
 
 # katabi-2002, Theorem 1: sufficient with β = α²√2.
 KATABI_ALPHA_MAX = math.pi / (4 * math.sqrt(2))
