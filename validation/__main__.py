@@ -62,6 +62,7 @@ STUDIES: Mapping[str, str] = {
     "path-steps": "path_steps",
     "peers": "ns2_peers",
     "peers-phases": "ns2_peers:PHASES",
+    "planted": "evaluate.planted",
     "price-bits": "price_bits.study",
     "proofs": "proofs.study",
     "readings": "readings.study",
