@@ -29,9 +29,18 @@ def run(tmp_path_factory):
     return of
 
 
-def compared(result: waterfill.Result, count: int) -> Drawing:
-    """Draw one run under several names, which costs less than as many runs."""
-    return compare.of(dict.fromkeys(NAMES[:count], result)).figure()
+@pytest.fixture(scope="module")
+def rates(run):
+    """Figures of rates, each drawn once."""
+    return cache(lambda template: plots.rates(run(template)))
+
+
+@pytest.fixture(scope="module")
+def compared(run):
+    """Figures of one run under several names, which cost less than as many runs."""
+    return cache(
+        lambda template, count: compare.of(dict.fromkeys(NAMES[:count], run(template))).figure()
+    )
 
 
 @pytest.mark.parametrize("template", templates.names())
@@ -42,8 +51,8 @@ def test_a_run_of_each_template_can_be_read(run, template):
 
 
 @pytest.mark.parametrize("style", [name for name in looks.LOOKS if name != "screen"])
-def test_a_run_can_be_read_in_each_style(run, style):
-    figure = draw.styled(plots.rates(run("wan")), looks.look(style))
+def test_a_run_can_be_read_in_each_style(rates, style):
+    figure = draw.styled(rates("wan"), looks.look(style))
     assert legible.problems(figure) == []
     assert figure.get_figwidth() == looks.look(style).width
 
@@ -58,8 +67,8 @@ def test_a_run_can_be_read_in_each_style(run, style):
         ("two-hops", 10, "screen"),
     ],
 )
-def test_a_comparison_can_be_read(run, template, count, style):
-    figure = draw.styled(compared(run(template), count), looks.look(style))
+def test_a_comparison_can_be_read(compared, template, count, style):
+    figure = draw.styled(compared(template, count), looks.look(style))
     assert legible.problems(figure) == []
     titles = [axis.get_title(loc="left") for axis, _ in figure.place.values()]
     assert [title for title in titles if title] == NAMES[:count]
@@ -70,8 +79,8 @@ def test_transfers_can_be_read_in_one_column(run):
     assert legible.problems(figure) == []
 
 
-def test_what_cannot_be_read_is_refused_with_the_smallest_size(run):
-    figure = compared(run("two-hops"), 3)
+def test_what_cannot_be_read_is_refused_with_the_smallest_size(compared):
+    figure = compared("two-hops", 1)
     with pytest.raises(InputError, match="type at least --size 7x") as refused:
         draw.styled(figure, looks.SCREEN, "7x2")
     enough = refused.value.advice.removeprefix("type at least --size ")
