@@ -162,6 +162,7 @@ class RootKeys(TypedDict, total=False):
     seed: int
     measure: Sequence[str]
     profile: str
+    link_defaults: Mapping[str, Any]
     sample: str
     sample_s: Number
     series: str

@@ -104,19 +104,24 @@ def _of_fabric(
     yield from _of_hosts(network, whole)
 
 
+def samples(network: Network) -> Iterator[tuple[str, str]]:
+    """Yield (key, message) if a fabric's run has fewer than 20 samples."""
+    scale, run_s = constants.scale_of(network), network.duration_s
+    if scale is not None and scale.rtt_s < _FABRIC_S and network.sample_s > 1.001 * run_s / 20:
+        fits = _time(min(scale.rtt_s, run_s / 20))
+        why = f"{_time(network.sample_s)} is above a twentieth of the run's {_time(run_s)}"
+        yield "sample", f'{why}; without it, profile = "datacenter" sets {fits}'
+
+
 def _of_hosts(network: Network, scale: Scale) -> Iterator[tuple[str, str]]:
     run_s = network.duration_s
     advice = 'without it, profile = "datacenter" sets '
     timeouts_s = {"rto_min": network.rto_min_s, "syn_rto": network.syn_rto_s}
     for key, value_s in timeouts_s.items():
-        if value_s >= run_s:
+        if value_s > run_s:
             fits = _time(float(HOSTS[key].value(scale)))
-            why = f"{_time(value_s)} is not below the run's {_time(run_s)}"
+            why = f"{_time(value_s)} is above the run's {_time(run_s)}"
             yield key, f"{why}, so a flow that waits for it stays unfinished; {advice}{fits}"
-    if network.sample_s > 1.001 * run_s / 20:
-        fits = _time(min(scale.rtt_s, run_s / 20))
-        why = f"{_time(network.sample_s)} is above a twentieth of the run's {_time(run_s)}"
-        yield "sample", f"{why}; {advice}{fits}"
     marking = False
     for link in network.links:
         level = link.queue.mark_at if isinstance(link.queue, Droptail) else None

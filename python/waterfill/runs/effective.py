@@ -8,7 +8,7 @@ from typing import Any
 from waterfill.contract.network import LinkSpec, Network, plain
 from waterfill.contract.summary import LawSummary
 from waterfill.errors import InputError
-from waterfill.network import maxmin, profile, protocols, resolve
+from waterfill.network import fit, maxmin, profile, protocols, resolve
 from waterfill.runs import law_files
 from waterfill.runs import laws as own
 from waterfill.runs.backends import BACKENDS, prepare
@@ -91,6 +91,7 @@ def _misfits(
 ) -> Iterator[tuple[str, str]]:
     params = protocols.with_defaults(network.protocols, network.params, known)
     yield from protocols.misfits(network, params, known)
+    yield from fit.samples(network)
     yield from resolve.idle_window(scenario, network, known)
 
 

@@ -42,6 +42,7 @@ def test_columns_of_one_unit_keep_one_unit():
     ]  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore::waterfill.network.protocols.Misfit")
 def test_a_run_of_a_fabric_shows_its_rtt(waterfill, tmp_path):
     (tmp_path / "s.toml").write_text(
         'duration = "10 ms"\nprotocol = "reno"\n[[link]]\nname = "l"\nfrom = "a"\nto = "b"\n'

@@ -96,6 +96,7 @@ def scenario(tmp_path_factory):
     return path
 
 
+@pytest.mark.filterwarnings("ignore::waterfill.network.protocols.Misfit")
 def test_run_prints_slowdowns_by_size_and_draws_them(waterfill, scenario, tmp_path):
     done = waterfill("run", str(scenario), "-o", str(tmp_path / "out"))
     assert done.code == 0, done.err
@@ -105,6 +106,7 @@ def test_run_prints_slowdowns_by_size_and_draws_them(waterfill, scenario, tmp_pa
     assert (tmp_path / "out" / "transfers.svg").exists()
 
 
+@pytest.mark.filterwarnings("ignore::waterfill.network.protocols.Misfit")
 def test_compare_has_the_completion_times_of_sources_alone(waterfill, scenario, tmp_path):
     out = tmp_path / "out"
     command = ("compare", str(scenario), "--protocols", "xcp,cubic", "-o", str(out))

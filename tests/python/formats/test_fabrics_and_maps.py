@@ -126,6 +126,7 @@ trigger id 2 barrier count 2
 """
 
 
+@pytest.mark.filterwarnings("ignore::waterfill.network.protocols.Misfit")
 def test_triggers_of_htsim_become_an_order(tmp_path):
     (tmp_path / "m.cm").write_text(MATRIX)
     layout = layout_of(tmp_path, "htsim-topo", TOPO, flows=tmp_path / "m.cm")
@@ -158,6 +159,7 @@ trigger id 1 multishot
 """
 
 
+@pytest.mark.filterwarnings("ignore::waterfill.network.protocols.Misfit")
 def test_a_multishot_trigger_starts_one_connection_at_each_activation(tmp_path):
     (tmp_path / "m.cm").write_text(QUEUE)
     layout = layout_of(tmp_path, "htsim-topo", TOPO, flows=tmp_path / "m.cm")

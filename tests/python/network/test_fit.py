@@ -87,7 +87,7 @@ def test_in_a_fabric_the_profile_fits(law, text):
     before, texts, _ = warned(scenario(law, **FABRIC))
     assert f"params.{law}.{text}" in texts[0]
     keys = [re.search(r"<dict>: (\w+)", one)[1] for one in texts[1:]]
-    assert keys == ["rto_min", "syn_rto", "sample"]
+    assert keys == ["rto_min", "syn_rto"]
     document = scenario(law, **FABRIC, profile="datacenter")
     del document["sample"]
     after, texts, _ = warned(document)
@@ -149,4 +149,7 @@ def test_flows_of_a_source_are_checked_and_check_warns(waterfill, tmp_path):
             waterfill(*command)
         texts = [str(one.message) for one in caught if one.category is Misfit]
         assert len(set(texts)) == len(texts)
+        assert any("sample: 100 ms is above a twen" in one for one in texts) == (
+            command[0] != "run"
+        )
         assert len([one for one in texts if "params.rcp.first_rtt: 200 ms" in one]) == 1
