@@ -438,8 +438,20 @@ def started(folder: Path, more: str = "") -> subprocess.Popen[str]:
     process = subprocess.Popen(command, cwd=folder, text=True, **pipes)
     while not (folder / "out").is_dir():
         time.sleep(0.02)
-    time.sleep(0.3)
+    # On a busy host the same time would end before the run has begun.
+    begun_s = cpu_s(process)
+    while cpu_s(process) < begun_s + 0.3 and process.poll() is None:
+        time.sleep(0.02)
     return process
+
+
+def cpu_s(process: subprocess.Popen[str]) -> float:
+    """Return the CPU time of a running process, or the time of the clock without /proc."""
+    try:
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return time.monotonic()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_sighup_ends_a_run_with_what_there_is(folder):
