@@ -218,7 +218,7 @@ def work(options: Options) -> Report:
 
 STUDY: Study[None, None] = Study(
     shows="the papers' claims notice wrong laws",
-    minutes=50,
+    minutes=80,
     options=(Option("names", (), "PAPER or PAPER/EXPERIMENT; default: all"),),
     quick={"names": ("tcp-maxnet-2006/one-flow",)},
     work=work,
