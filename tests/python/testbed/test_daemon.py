@@ -159,6 +159,7 @@ def test_a_router_that_is_unloaded_leaves_the_system_as_it_was(machine, more):
     assert [link["device"] for link in machine.status()["links"]] == ["d0"]
     done = machine.waterfilld("unload")
     assert done.returncode == 0, done.stderr
+    assert "removed: router of maxnet on d0\n" in done.stderr
     assert machine.state() == before
     assert machine.status() == {"roles": [], "links": [], "flows": []}
 
@@ -184,7 +185,8 @@ def test_one_device_of_two_is_taken_off(machine):
     before = machine.state()
     both = machine.waterfilld(*ROUTER, "--dev", "d1", "--rate", "1gbit", "--once")
     assert both.returncode == 0, both.stderr
-    assert machine.waterfilld("unload", "--dev", "d1").returncode == 0
+    done = machine.waterfilld("unload", "--dev", "d1")
+    assert (done.returncode, "removed: router of maxnet on d1\n" in done.stderr) == (0, True)
     assert [link["device"] for link in machine.status()["links"]] == ["d0"]
     again = machine.waterfilld("unload", "--dev", "d1")
     assert (again.returncode, again.stderr.count("\n")) == (2, 1)
@@ -307,6 +309,7 @@ def test_a_host_that_is_unloaded_leaves_the_system_as_it_was(machine):
     finally:
         done = machine.waterfilld("unload", "--host")
     assert done.returncode == 0, done.stderr
+    assert "removed: host of maxnet\n" in done.stderr
     wait_until(lambda: name not in laws())
     assert machine.state() == before
     assert name not in listed

@@ -10,6 +10,7 @@ use crate::daemon::kernel::laws;
 use crate::daemon::kernel::pins::{Pins, Role};
 use crate::daemon::kernel::privileges;
 use crate::daemon::options::error::user_error;
+use crate::daemon::roles::router::LinkStatus;
 use crate::daemon::roles::{self, csig, host, router};
 
 /// Unloads the roles or devices that the command names, or everything.
@@ -27,11 +28,13 @@ pub(crate) fn run(command: &UnloadCommand) -> Result<()> {
         Role::Csig => everything && command.law.is_none(),
     };
     let mut nothing = true;
+    let mut removed = Vec::new();
     // Its programs read the router's maps, so they go first.
     if chosen(Role::Csig) && pins.has(Role::Csig) {
         nothing = false;
         let _lock = pins.lock(Role::Csig)?;
         csig::unload(&pins)?;
+        removed.push("csig".to_owned());
     }
     let named: Vec<_> = command.devices.iter().map(|device| device.0.clone()).collect();
     let mut unknown = named.clone();
@@ -44,16 +47,24 @@ pub(crate) fn run(command: &UnloadCommand) -> Result<()> {
         }
         nothing = false;
         let _lock = pins.lock(role)?;
-        if role == Role::Host || command.devices.is_empty() {
+        if role == Role::Host {
             roles::unload(role, &pins)?;
+            removed.push(format!("host of {}", law.name));
             continue;
         }
-        let links = router::pinned_links(law, &pins)?.unwrap_or_default();
-        let here = |device: &&String| links.iter().any(|link| link.device == **device);
-        let devices: Vec<String> = named.iter().filter(here).cloned().collect();
+        let links = router::pinned_links(law, &pins);
+        if command.devices.is_empty() {
+            roles::unload(role, &pins)?;
+            // Pins of another version can be removed, but not listed.
+            removed.push(router_of(law, &devices_of(links.ok().flatten())));
+            continue;
+        }
+        let attached = devices_of(links?);
+        let devices: Vec<String> = named.iter().filter(|device| attached.contains(device)).cloned().collect();
         if !devices.is_empty() {
             router::unload_devices(law, &pins, &devices)?;
             unknown.retain(|device| !devices.contains(device));
+            removed.push(router_of(law, &devices));
         }
     }
     let mut left = Vec::new();
@@ -65,6 +76,9 @@ pub(crate) fn run(command: &UnloadCommand) -> Result<()> {
         let devices = router::remove_leftovers(&named)?;
         unknown.retain(|device| !devices.contains(device));
         left.extend(devices.into_iter().map(|device| format!("device {device}")));
+    }
+    if !removed.is_empty() {
+        tracing::info!("removed: {}", removed.join("; "));
     }
     if !left.is_empty() {
         nothing = false;
@@ -81,4 +95,16 @@ pub(crate) fn run(command: &UnloadCommand) -> Result<()> {
         bail!(user_error(format!("--dev {device}: not attached; `waterfilld status` lists the attached devices")));
     }
     Ok(())
+}
+
+fn devices_of(links: Option<Vec<LinkStatus>>) -> Vec<String> {
+    links.unwrap_or_default().into_iter().map(|link| link.device).collect()
+}
+
+/// Describes a law's router by the devices that it was attached to.
+fn router_of(law: &LoadableLaw, devices: &[String]) -> String {
+    match devices {
+        [] => format!("router of {}", law.name),
+        _ => format!("router of {} on {}", law.name, devices.join(", ")),
+    }
 }
