@@ -212,7 +212,7 @@ def run(scenario: Scenario, progress: Report | None = None) -> Result:
     laws = kernel.congestion(kernel.offered(), infos, daemon.run_name())
     used = {flow.protocol for flow in resolved.flows}
     signals = {p: daemon.columns(loadable[p], infos[p]) for p in _loaded(resolved)}
-    for key, message in protocols.misfits(resolved, params):
+    for key, message in protocols.misfits(resolved, params, infos):
         protocols.warn_of_misfit(scenario.source, key, message)
     job = {
         "scenario": scenario.to_toml(),
