@@ -119,10 +119,14 @@ class Simulation:
         Raise ValueError with one sentence when the file could not be written.
         """
 
-    def attach_endpoints(self, flow: int, library: Path, seed: int) -> str:
-        """Put the endpoints of a shared library in the place of a flow's hosts; return their name.
+    def attach_endpoints(
+        self, flow: int, library: Path, options: Sequence[tuple[str, str]], seed: int
+    ) -> str:
+        """Put the endpoints of a shared library in the place of a flow's hosts; return their name
+        with the options.
 
-        Raise ValueError with one sentence when the library cannot be loaded or the run has begun.
+        Raise ValueError with one sentence when the library cannot be loaded, refuses an option, or
+        the run has begun.
         """
 
     def start_qlog(self, flows: Sequence[tuple[int, Path, str]], limit_bytes: int) -> None:

@@ -1,6 +1,6 @@
 /* C interface of a transport endpoint without I/O, for `waterfill run --endpoint FLOW=LIBRARY.so`.
  *
- * A library exports the ten functions below. Each connection has two endpoints, a client and a server, which share nothing
+ * A library exports the functions below, of which wf_set is optional. Each connection has two endpoints, a client and a server, which share nothing
  * but the datagrams between them. All times are nanoseconds since the start of the run. The same calls with the same arguments
  * must give the same results: use neither clocks nor random numbers, except those drawn from `seed`.
  *
@@ -42,7 +42,10 @@ const char *wf_endpoint_name(void);
 struct wf_endpoint *wf_create(int side, uint64_t seed);
 /* Frees an endpoint. */
 void wf_destroy(struct wf_endpoint *endpoint);
-/* Starts an endpoint: the first call after wf_create. */
+/* Sets an option of `--endpoint FLOW=LIBRARY.so:key=value`, before wf_start. Returns NULL, or one sentence that says what is
+ * wrong, which lives until the next call. A library without this function has no options. */
+const char *wf_set(struct wf_endpoint *endpoint, const char *key, const char *value);
+/* Starts an endpoint. */
 void wf_start(struct wf_endpoint *endpoint, uint64_t now);
 /* The application has `bytes` more for the peer, or WF_ENDLESS. Called for the client only. */
 void wf_write(struct wf_endpoint *endpoint, uint64_t now, uint64_t bytes);

@@ -18,8 +18,10 @@
 //! Times are nanoseconds since the start of the run ([`Time`]). Nothing here allocates except the payload of a [`Datagram`].
 //!
 //! The feature `load` opens endpoints in shared libraries (`library`). They implement the C interface in
-//! `include/waterfill_endpoint.h`, whose functions are those of this trait.
+//! `include/waterfill_endpoint.h`, whose functions are those of this trait. [`export_endpoint!`] makes such a library of an
+//! endpoint in Rust.
 
+pub mod export;
 #[cfg(feature = "load")]
 pub mod library;
 
@@ -96,7 +98,16 @@ pub enum Side {
 
 /// One side of a connection. The [module documentation](self) says in which order a driver calls it.
 pub trait Endpoint: Send {
-    /// Starts the endpoint. It is called once, before all other methods.
+    /// Sets an option before the start. An endpoint without options refuses all of them.
+    ///
+    /// # Errors
+    /// One sentence: the option is unknown, or the value is wrong.
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let _ = value;
+        Err(format!("unknown option {key:?}; there are none"))
+    }
+
+    /// Starts the endpoint. It is called once, before all other methods except [`Endpoint::set`].
     fn start(&mut self, now: Time);
 
     /// Adds bytes that the application has for the peer; `u64::MAX` for a source without end.

@@ -1,15 +1,13 @@
 //! Endpoints in shared libraries, by the C interface of `include/waterfill_endpoint.h`.
 #![expect(unsafe_code, reason = "calls of a library that the user trusts")]
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use crate::export::VERSION;
 use crate::{Datagram, Ecn, Endpoint, MAX_PAYLOAD, Side, Time};
-
-/// Version of the C interface.
-const VERSION: u32 = 1;
 
 type Pointer = *mut c_void;
 
@@ -18,6 +16,8 @@ type Pointer = *mut c_void;
 struct Functions {
     create: unsafe extern "C" fn(c_int, u64) -> Pointer,
     destroy: unsafe extern "C" fn(Pointer),
+    /// Only libraries with options have it.
+    set: Option<unsafe extern "C" fn(Pointer, *const c_char, *const c_char) -> *const c_char>,
     start: unsafe extern "C" fn(Pointer, u64),
     write: unsafe extern "C" fn(Pointer, u64, u64),
     read: unsafe extern "C" fn(Pointer, u64) -> u64,
@@ -58,6 +58,7 @@ impl EndpointLibrary {
             let functions = Functions {
                 create: function(&library, file, "wf_create")?,
                 destroy: function(&library, file, "wf_destroy")?,
+                set: function(&library, file, "wf_set").ok(),
                 start: function(&library, file, "wf_start")?,
                 write: function(&library, file, "wf_write")?,
                 read: function(&library, file, "wf_read")?,
@@ -80,22 +81,22 @@ impl EndpointLibrary {
         &self.name
     }
 
-    /// Creates an endpoint.
+    /// Creates an endpoint with these options.
     ///
     /// # Errors
-    /// One sentence: the library cannot create it.
-    pub fn create(&self, side: Side, seed: u64) -> Result<Box<dyn Endpoint>, String> {
+    /// One sentence: the library cannot create it, or refuses an option.
+    pub fn create(&self, side: Side, seed: u64, options: &[(String, String)]) -> Result<Box<dyn Endpoint>, String> {
         // SAFETY: a function of the interface.
         let made = unsafe { (self.functions.create)(side as c_int, seed) };
         let Some(state) = NonNull::new(made) else {
             return Err(format!("the library of {} could not create an endpoint", self.name));
         };
-        Ok(Box::new(Loaded {
-            state,
-            functions: self.functions,
-            buffer: vec![0; MAX_PAYLOAD],
-            _code: self.library.clone(),
-        }))
+        let mut endpoint =
+            Loaded { state, functions: self.functions, buffer: vec![0; MAX_PAYLOAD], _code: self.library.clone() };
+        for (key, value) in options {
+            endpoint.set(key, value).map_err(|why| format!("{}: {why}", self.name))?;
+        }
+        Ok(Box::new(endpoint))
     }
 }
 
@@ -129,6 +130,17 @@ impl Drop for Loaded {
 }
 
 impl Endpoint for Loaded {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let Some(set) = self.functions.set else { return Err(format!("unknown option {key:?}; there are none")) };
+        let text = |part: &str| CString::new(part).map_err(|_| format!("option {key:?} contains a zero byte"));
+        let (name, value) = (text(key)?, text(value)?);
+        // SAFETY: the state is alive, and a message lives until the next call.
+        unsafe {
+            let message = set(self.state.as_ptr(), name.as_ptr(), value.as_ptr());
+            if message.is_null() { Ok(()) } else { Err(CStr::from_ptr(message).to_string_lossy().into_owned()) }
+        }
+    }
+
     fn start(&mut self, now: Time) {
         // SAFETY: the state is alive, here and below.
         unsafe { (self.functions.start)(self.state.as_ptr(), now.0) }

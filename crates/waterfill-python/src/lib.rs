@@ -113,15 +113,23 @@ impl PySimulation {
         Ok(report.map(|report| (report.packets, report.bytes, report.full_at_s)))
     }
 
-    /// Puts the endpoints of a shared library in the place of a flow's hosts. Returns their name. Raises `ValueError` with one
-    /// sentence if the library cannot be loaded or the run has begun.
+    /// Puts the endpoints of a shared library with these options in the place of a flow's hosts. Returns their name. Raises
+    /// `ValueError` with one sentence if the library cannot be loaded, refuses an option, or the run has begun.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a path by value only")]
-    fn attach_endpoints(&mut self, flow: u32, library: PathBuf, seed: u64) -> PyResult<String> {
+    fn attach_endpoints(
+        &mut self,
+        flow: u32,
+        library: PathBuf,
+        options: Vec<(String, String)>,
+        seed: u64,
+    ) -> PyResult<String> {
         let mut attach = || {
             let library = EndpointLibrary::load(&library)?;
             let seed = seed.rotate_left(32) ^ u64::from(flow) << 1;
-            let (client, server) = (library.create(Side::Client, seed)?, library.create(Side::Server, seed | 1)?);
-            let name = library.name().to_owned();
+            let create = |side, seed| library.create(side, seed, &options);
+            let (client, server) = (create(Side::Client, seed)?, create(Side::Server, seed | 1)?);
+            let set: Vec<_> = options.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let name = [library.name(), &*set.join(",")].join(if set.is_empty() { "" } else { ":" });
             self.inner.attach_endpoints(flow, EndpointPair { name: name.clone(), client, server })?;
             Ok(name)
         };

@@ -49,7 +49,7 @@ fn single(size_bytes: Option<u64>) -> Network {
 
 fn run(n: &Network) -> (Simulation, Summary) {
     let mut sim = build(n);
-    let endpoint = |side| aimd().create(side, 1).expect("memory");
+    let endpoint = |side| aimd().create(side, 1, &[]).expect("memory");
     let pair =
         EndpointPair { name: aimd().name().into(), client: endpoint(Side::Client), server: endpoint(Side::Server) };
     sim.attach_endpoints(0, pair).expect("a flow");
@@ -108,10 +108,37 @@ fn what_is_no_library_is_one_sentence() {
 }
 
 #[test]
+fn a_flow_whose_hosts_do_more_than_send_has_no_endpoint() {
+    let mut n = single(None);
+    n.flows[0].demand_bps = Some(1e6);
+    let mut sim = build(&n);
+    let endpoint = |side| aimd().create(side, 1, &[]).expect("memory");
+    let pair = EndpointPair { name: "aimd".into(), client: endpoint(Side::Client), server: endpoint(Side::Server) };
+    let error = sim.attach_endpoints(0, pair).expect_err("nothing limits an endpoint's rate");
+    assert_eq!(error, "the flow of an endpoint cannot have `demand`; remove it");
+}
+
+#[test]
+fn losses_of_an_endpoint_are_counted_on_arrival() {
+    let mut n = single(Some(600_000));
+    n.links[0].loss = 0.01;
+    let (sim, summary) = run(&n);
+    assert!(sim.ledger().lost + sim.ledger().dropped >= summary.flows[0].retransmissions);
+    assert_eq!(summary.flows[0].retransmissions, summary.flows[0].packets_sent - 500);
+}
+
+#[test]
+fn an_option_that_a_library_lacks_is_one_sentence() {
+    let options = [("controller".to_owned(), "bbr".to_owned())];
+    let error = aimd().create(Side::Client, 1, &options).map(|_| ()).expect_err("it has none");
+    assert_eq!(error, "aimd: unknown option \"controller\"; there are none");
+}
+
+#[test]
 fn endpoints_are_attached_before_the_run() {
     let mut sim = build(&single(None));
     sim.advance(sim.end());
-    let endpoint = |side| aimd().create(side, 1).expect("memory");
+    let endpoint = |side| aimd().create(side, 1, &[]).expect("memory");
     let pair = EndpointPair { name: "aimd".into(), client: endpoint(Side::Client), server: endpoint(Side::Server) };
     let error = sim.attach_endpoints(0, pair).expect_err("too late");
     assert_eq!(error, "endpoints must be attached before the run begins");

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use waterfill_endpoint::{Datagram, Ecn, Endpoint, HEADER_BYTES, MAX_PAYLOAD, Side, Time};
 use waterfill_laws::units::{Duration, Instant};
+use waterfill_network::FlowSpec;
 
 use super::event::Event;
 use super::{Part, Simulation};
@@ -45,12 +46,21 @@ pub(super) struct EndpointFlow {
     started: bool,
     /// Number of datagrams that the client has sent.
     pub(super) sent: u64,
+    /// Number of the client's datagrams that have arrived, and one above the highest number among them.
+    arrived: u64,
+    arrived_to: u64,
     /// Payload that the server's application has read, and the payload of the flow; `u64::MAX` without end.
     read: u64,
     size: u64,
 }
 
 impl EndpointFlow {
+    /// Returns the number of the client's datagrams that were lost before the last one that arrived. The copies that a link
+    /// makes count as arrivals.
+    pub(super) const fn lost(&self) -> u64 {
+        self.arrived_to.saturating_sub(self.arrived)
+    }
+
     fn side(&mut self, side: Side) -> &mut dyn Endpoint {
         &mut **self.sides[side as usize].get_mut().unwrap_or_else(PoisonError::into_inner)
     }
@@ -83,8 +93,8 @@ impl Simulation {
             return Err(format!("there is no flow {flow}"));
         };
         let Owner::Group(group) = host.owner else { return Err(format!("flow {flow} has no group")) };
-        if !self.network.flows[group as usize].after.is_empty() {
-            return Err("the flow of an endpoint cannot start after others; remove `after`".into());
+        if let Some(key) = refused(&self.network.flows[group as usize]) {
+            return Err(format!("the flow of an endpoint cannot have `{key}`; remove it"));
         }
         let start = host.sender.spec.start;
         host.sender.start_at(Instant::NEVER);
@@ -97,6 +107,8 @@ impl Simulation {
             due: [start, Instant::NEVER],
             started: false,
             sent: 0,
+            arrived: 0,
+            arrived_to: 0,
             read: 0,
             size,
         });
@@ -104,6 +116,18 @@ impl Simulation {
         part.agenda.add_timer(start, Event::Endpoint(client), u64::from(client));
         Ok(())
     }
+}
+
+/// Returns the first key of a flow that its own hosts would apply, and an endpoint cannot.
+fn refused(flow: &FlowSpec) -> Option<&'static str> {
+    let keys = [
+        ("after", !flow.after.is_empty()),
+        ("application", flow.application.is_some()),
+        ("demand", flow.demand_bps.is_some()),
+        ("demand_trace", !flow.demands.is_empty()),
+        ("fault", !flow.faults.is_empty()),
+    ];
+    keys.into_iter().find(|&(_, is_set)| is_set).map(|(key, _)| key)
 }
 
 /// Returns the time for an endpoint, rounded down.
@@ -147,8 +171,15 @@ impl Part {
         };
         let at = time(self.now);
         let flow = &mut self.endpoints[e];
+        if side == Side::Client
+            && let Some(qlog) = &mut self.qlog
+        {
+            qlog.datagram(self.now, flow.flow, packet, false);
+        }
         flow.side(side).handle(at, &Datagram { ecn, payload });
         if side == Side::Server {
+            flow.arrived += 1;
+            flow.arrived_to = flow.arrived_to.max(packet.number + 1);
             let read = flow.side(side).read(at).min(flow.size - flow.read);
             flow.read += read;
             let done = flow.read == flow.size;
@@ -208,7 +239,7 @@ impl Part {
             role: Role::Endpoint,
             flags,
             sack: self.sacks.store_payload(&datagram.payload),
-            number: flow.sent,
+            number: flow.sent, // a client's datagrams have numbers; those of the server repeat its last one
             sent: self.now,
             echoed: Instant::ZERO,
             cargo: *Cargo::empty(Role::Endpoint),
@@ -219,6 +250,9 @@ impl Part {
             return;
         }
         flow.sent += 1;
+        if let Some(qlog) = &mut self.qlog {
+            qlog.datagram(self.now, flow.flow, &packet, true);
+        }
         match sender.entry {
             HostAccess::Ideal => self.enqueue(self.first_link(&packet), packet),
             HostAccess::DelayLine(out) => self.enqueue_delay_line(out, packet),

@@ -8,6 +8,7 @@ use waterfill_network::summary::{
 
 use super::Simulation;
 use super::arrivals::{Arrival, completion_times, open_max};
+use super::endpoint::EndpointFlow;
 use super::record::place;
 use crate::application::Application;
 use crate::flow::{Owner, ReceivingHost, SendingHost};
@@ -90,7 +91,8 @@ impl Simulation {
                 p99: rtt.p99_above_base_s(sender.spec.base_rtt).map(|s| base_ms + s * 1e3),
             },
             packets_sent: endpoint.map_or(sender.packets_sent(), |endpoint| endpoint.sent),
-            retransmissions: sender.retransmissions,
+            // An endpoint's own are unknown, but each loss causes one.
+            retransmissions: endpoint.map_or(sender.retransmissions, EndpointFlow::lost),
             resent_bytes: sender.resent_bytes(),
             spurious_retransmissions: Some(receiver.duplicates.min(sender.retransmissions)),
             timeouts: sender.timeouts,

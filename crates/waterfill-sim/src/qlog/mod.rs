@@ -68,7 +68,8 @@ struct FlowLog {
     log: Log,
     sent: Transmissions,
     metrics: metrics::Metrics,
-    syns: u64,
+    /// Number of packets sent without a number of their own: SYNs, or datagrams of an endpoint.
+    unnumbered: u64,
     received: u64,
     /// Number of marks that acknowledgements have reported (QUIC).
     marked: u64,
@@ -95,7 +96,7 @@ impl Qlog {
                 log,
                 sent: Transmissions::default(),
                 metrics: metrics::Metrics::default(),
-                syns: 0,
+                unnumbered: 0,
                 received: 0,
                 marked: 0,
                 timeouts: 0,
@@ -136,6 +137,24 @@ impl Qlog {
         });
     }
 
+    /// Logs a datagram that the client of flow `f` has sent or received. What it contains is known to the endpoint only, so that
+    /// its number is that of the datagram.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn datagram(&mut self, now: Instant, f: u32, packet: &Packet, is_sent: bool) {
+        let bytes = packet.bytes;
+        self.with(now, f, |flow| {
+            let number = if is_sent { &mut flow.unnumbered } else { &mut flow.received };
+            let event = if is_sent { "transport:packet_sent" } else { "transport:packet_received" };
+            let n = std::mem::replace(number, *number + 1);
+            flow.log.event(now, event, |out| {
+                out.push(format_args!(
+                    r#""header":{{"packet_type":"unknown","packet_number":{n}}},"raw":{{"length":{bytes}}}"#
+                ));
+            })
+        });
+    }
+
     /// Lets a flow's log write, unless there is none, the files are full or one has failed.
     fn with(&mut self, now: Instant, f: u32, write: impl FnOnce(&mut FlowLog) -> io::Result<()>) {
         if self.full_at.is_some() || self.failed.is_some() {
@@ -167,8 +186,8 @@ impl FlowLog {
     fn packet_sent(&mut self, now: Instant, packet: &Packet, sender: &Sender) -> io::Result<()> {
         let bytes = packet.bytes;
         if matches!(packet.role, Role::Syn | Role::Open) {
-            let number = self.syns;
-            self.syns += 1;
+            let number = self.unnumbered;
+            self.unnumbered += 1;
             return self.log.event(now, "transport:packet_sent", |out| {
                 out.push(format_args!(
                     r#""header":{{"packet_type":"initial","packet_number":{number}}},"raw":{{"length":{bytes}}},"frames":[]"#
@@ -192,7 +211,7 @@ impl FlowLog {
     fn packet_received(&mut self, now: Instant, packet: &Packet, blocks: Option<&Blocks>) -> io::Result<bool> {
         let bytes = packet.bytes;
         if packet.role == Role::SynAck {
-            let answered = self.syns.saturating_sub(1);
+            let answered = self.unnumbered.saturating_sub(1);
             self.log.event(now, "transport:packet_received", |out| {
                 out.push(format_args!(
                     r#""header":{{"packet_type":"initial","packet_number":0}},"raw":{{"length":{bytes}}},"#
