@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from waterfill.evaluation.api import Evaluation
     from waterfill.evaluation.verdict import EvaluationDocument
     from waterfill.runs.directory import Stage
+    from waterfill.runs.endpoints import Library
     from waterfill.runs.laws import PythonLaw
 
 SuiteName = Annotated[
@@ -54,6 +55,14 @@ Precision = Annotated[
 ]
 
 
+Endpoint = Annotated[
+    str | None,
+    Option(
+        "--endpoint",
+        metavar="LIB.so[:KEY=VALUE,…]",
+        help="Evaluate a library's endpoints instead of a law: code that you trust.",
+    ),
+]
 Listing = Annotated[
     bool, Option("--list", help="List the suite's criteria and limits without running.")
 ]
@@ -87,6 +96,7 @@ def evaluate(
     suite: SuiteName = None,
     against: Against = None,
     file: OwnLaw = None,
+    endpoint: Endpoint = None,
     recovery: Recovery = None,
     routers: Routers = "all",
     seeds: Seeds = "auto",
@@ -137,7 +147,7 @@ def evaluate(
     with ExitStack() as stack:
         stage = _stage(stack, output, record)
         found = _run(
-            api.check_subject(suite, law, queue, own) or _only(own),
+            _subject(api.check_subject(suite, law, queue, own), endpoint, own),
             suite=suite,
             against=None if against is None else _names(against),
             laws=own,
@@ -202,7 +212,7 @@ def _stage(stack: ExitStack, output: Path | None, record: Path | None) -> Stage 
     return stage
 
 
-def _run(law: str, **options: Any) -> Evaluation:
+def _run(law: str | Library, **options: Any) -> Evaluation:
     """Evaluate a law with the options of `waterfill.evaluate`; end the command after Ctrl-C."""
     from waterfill.evaluation import api
     from waterfill.evaluation.engine import Interrupted
@@ -215,6 +225,18 @@ def _run(law: str, **options: Any) -> Evaluation:
             kept = "finished runs are in the cache" if options["cached"] else "nothing is written"
             print(f"interrupted: {kept}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
+
+
+def _subject(law: str | None, endpoint: str | None, own: Mapping[str, PythonLaw]) -> str | Library:
+    """Return the law to evaluate, or the library of endpoints; raise InputError for both."""
+    if endpoint is None:
+        return law or _only(own)
+    if law is not None:
+        problem = f"takes a law or --endpoint, got {law} and {endpoint}"
+        raise InputError("", "", f"evaluate {problem}", "remove one of them")
+    from waterfill.runs.endpoints import parse_library
+
+    return parse_library(endpoint)
 
 
 def _only(own: Mapping[str, PythonLaw]) -> str:

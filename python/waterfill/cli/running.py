@@ -81,7 +81,7 @@ Endpoint = Annotated[
     list[str] | None,
     Option(
         "--endpoint",
-        metavar="FLOW=LIB.so",
+        metavar="FLOW=LIB.so[:KEY=VALUE,…]",
         help="Run a library's transport endpoints as this flow (sim): code that you trust.",
     ),
 ]

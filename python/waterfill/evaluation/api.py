@@ -26,6 +26,7 @@ from waterfill.evaluation.verdict import (
 )
 from waterfill.runs import law_files
 from waterfill.runs.directory import Stage
+from waterfill.runs.endpoints import Library
 from waterfill.runs.laws import PythonLaw
 from waterfill.scenario.document import RECOVERIES
 from waterfill.scenario.links import QUEUES
@@ -57,7 +58,7 @@ class Evaluation:
 
 
 def evaluate(
-    law: str,
+    law: str | Library,
     *,
     suite: str | Path = DEFAULT_SUITE,
     against: Sequence[str] | None = None,
@@ -77,7 +78,7 @@ def evaluate(
     planned: Planned | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Run a law through the criteria of a suite, and return its verdicts.
+    """Run a law, or a library's endpoints, through the criteria of a suite; return its verdicts.
 
     In a suite for queues, `law`, `against` and `baseline` are names of queues such as "pie".
     `against` are the rivals, of which the first is the reference; the default is the suite's.
@@ -97,6 +98,8 @@ def evaluate(
         _check_of_laws(sensitivity=sensitivity)
         baseline = None if baseline is None else known_queues([baseline])[0]
     plan = replace(plan, only=tuple(only))
+    if plan.subject.endpoint is not None:
+        _refuse_for_endpoint(recovery=recovery, baseline=baseline, sensitivity=sensitivity)
     sampling = _sampling(plan, seeds, precision, cached)
     sampling = replace(sampling, planned=planned, progress=progress)
     wanted = None if expect is None else _expected(plan, sampling, Path(expect))
@@ -106,7 +109,7 @@ def evaluate(
         _, before = _judged(with_law(plan, baseline), sampling, search=False)
         document["baseline"] = baseline
         document["changes"] = changes.between(before, found)
-        document["uncompared"] = changes.uncompared(baseline, before, law, found)
+        document["uncompared"] = changes.uncompared(baseline, before, plan.subject.law, found)
     if sensitivity:
         once = replace(sampling, seeds=1, precision=None)
         document["sensitivity"] = parameters.of(
@@ -118,8 +121,16 @@ def evaluate(
         return Evaluation(document, plan, cells)
     differences = expected.differences(wanted, document)
     return Evaluation(
-        document, plan, cells, differences, expected.notices(Path(expect), wanted, law)
+        document, plan, cells, differences, expected.notices(Path(expect), wanted, plan.subject.law)
     )
+
+
+def _refuse_for_endpoint(**options: object) -> None:
+    """Raise InputError for an option that changes a law, or compares with one."""
+    for name, value in options.items():
+        if value:
+            problem = "not possible with a library's endpoints"
+            raise InputError(_COMMAND_LINE, name, problem, "remove one of them")
 
 
 def _expected(plan: Plan, sampling: Sampling, file: Path) -> expected.ExpectedFile:
@@ -198,7 +209,7 @@ def _criterion(
 
 
 def _plan(
-    law: str,
+    law: str | Library,
     suite: str | Path,
     against: Sequence[str] | None,
     laws: Mapping[str, PythonLaw] | None,
@@ -215,16 +226,18 @@ def _plan(
         if word is not None and word not in known:
             close = nearest(word, known)
             raise InputError(_COMMAND_LINE, name, f"unknown value {shown(word)}{close}")
-    named = [law] if baseline is None else [law, baseline]
+    library = law if isinstance(law, Library) else None
+    name = law if isinstance(law, str) else law.name
     if chosen.content.subject == "queue":
-        law, *queues = known_queues([law, *rivals])
-        _check_of_laws(law=laws, recovery=recovery, routers=routers != "all")
-        subject = Subject(law, tuple(queues), sets=tuple(sets), quick=quick, kind="queue")
+        name, *queues = known_queues([name, *rivals])
+        _check_of_laws(law=laws, endpoint=library, recovery=recovery, routers=routers != "all")
+        subject = Subject(name, tuple(queues), sets=tuple(sets), quick=quick, kind="queue")
         return Plan(chosen, subject)
+    named = [one for one in (law, baseline) if isinstance(one, str)]
     own, rivals = known_laws(named, rivals, laws or {})
-    subject = Subject(law, rivals, own, recovery, routers, tuple(sets), quick)
+    subject = Subject(name, rivals, own, recovery, routers, tuple(sets), quick, endpoint=library)
     if routers != "all" and not subject.is_explicit():
-        problem = f"no effect on {law}, in which routers take no part"
+        problem = f"no effect on {subject.law}, in which routers take no part"
         raise InputError(_COMMAND_LINE, "routers", problem, "remove it")
     return Plan(chosen, subject)
 

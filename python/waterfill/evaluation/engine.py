@@ -109,9 +109,11 @@ def _run(plan: Plan, states: Iterable[_State], count: int, sampling: Sampling) -
                 seed = scenario.seed + step
                 title = f"{state.cell.criterion} {state.cell.name} {role} seed {seed}"
                 seeded = scenario.model_copy(update={"seed": seed})
+                library = plan.subject.endpoint if role == "law" else None
                 jobs[place, role, seed] = Job(
-                    title, state.cell.criterion, seeded, laws=plan.subject.laws
-                )
+                    title, state.cell.criterion, seeded, laws=plan.subject.laws,
+                    endpoints=state.cell.endpoints(library),
+                )  # fmt: skip
         state.seeds = count
     missing = set(jobs)
 
@@ -200,6 +202,8 @@ def _judged(plan: Plan, state: _State) -> CellVerdict:
     )  # fmt: skip
     if reason is not None:
         found["reason"] = reason
+    if plan.subject.endpoint is not None:
+        found["endpoints"] = [f"{flow}={plan.subject.endpoint}" for flow in sorted(cell.own)]
     return found
 
 

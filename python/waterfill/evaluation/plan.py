@@ -27,6 +27,7 @@ from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.loading import grid_runs
 from waterfill.papers.claims.schema import Claim, ExperimentRun
 from waterfill.runs import backends
+from waterfill.runs.endpoints import Endpoints, Library
 from waterfill.runs.laws import PythonLaw, infos, summaries, used
 from waterfill.scenario.document import COMMAND_LINE, Scenario
 from waterfill.scenario.loading import from_dict
@@ -34,6 +35,8 @@ from waterfill.scenario.loading import from_dict
 LAW, RIVAL, QUEUE = "law", "rival", "queue"
 """Placeholders for protocols and for a link's queue in a suite's scenarios."""
 _OF_QUEUE = (["queue_params"], ["mark_at"])
+STAND_IN = "cubic"
+"""Protocol in the scenario files of flows whose hosts are endpoints."""
 ROUTERS = ("all", "half", "none")
 
 
@@ -44,6 +47,7 @@ class Subject:
     `law` is the name of either, by `kind`. `recovery` is for flows of the law only. `routers` says
     which routers run an explicit law: all, every second one (the first of each two is silent), or
     none. `changed` overrides keys where the law itself runs, but not in the runs of other laws.
+    With `endpoint`, the law is a library's code, and `law` its name.
     """
 
     law: str
@@ -55,6 +59,7 @@ class Subject:
     quick: bool = False
     changed: tuple[str, ...] = ()
     kind: SubjectKind = "law"
+    endpoint: Library | None = None
 
     @property
     def reference(self) -> str:
@@ -63,6 +68,8 @@ class Subject:
 
     def is_explicit(self) -> bool:
         """Return True if routers take part in the law."""
+        if self.endpoint is not None:
+            return False
         return (
             self.kind == "law"
             and (infos(summaries(self.laws)) | protocols.load())[self.law].kind == "explicit"
@@ -90,6 +97,10 @@ class Cell:
     def slug(self) -> str:
         """Name of the cell's file, without its ending."""
         return re.sub(r"[^A-Za-z0-9.]+", "-", self.name).strip("-") or "run"
+
+    def endpoints(self, library: Library | None) -> Endpoints | None:
+        """Return the endpoints of the law's flows, None without a library."""
+        return None if library is None else Endpoints(dict.fromkeys(sorted(self.own), library))
 
     @property
     def claims(self) -> tuple[Claim, ...]:
@@ -225,6 +236,9 @@ class _Builder:
         """Return the scenario with `law` in place of "law" or "queue", with jitter by seed."""
         document = copy.deepcopy(dict(self.criterion.document))
         document["name"] = f"{self.criterion.id} {self.name}".strip('" ')
+        if is_subject and self.subject.endpoint is not None:
+            law = STAND_IN
+            self._refuse_sources(document)
         of_queue = self.subject.kind == "queue"
         names = {RIVAL: self.rival} if of_queue else {LAW: law, RIVAL: self.rival}
         default = document.get("protocol")
@@ -269,6 +283,14 @@ class _Builder:
                 file = str(self.criterion.file)
                 raise InputError(file, own.key, own.message) from None
             raise
+
+    def _refuse_sources(self, document: Mapping[str, Any]) -> None:
+        """Raise InputError if a source of flows runs the law, which an endpoint cannot do."""
+        default = document.get("protocol")
+        sources = document.get("traffic", ())
+        if any(table.get("protocol", default) == LAW for table in sources):
+            problem = "an endpoint cannot run a source of flows"
+            raise InputError(str(self.criterion.scenario), "traffic", problem)
 
 
 def why(error: InputError) -> str:

@@ -99,7 +99,8 @@ class CellVerdict(Record):
     """Verdict on one cell. `file` is the scenario of the law's run, relative to the output folder.
 
     `added` is true for cells between those of the grid, which the search for a boundary added.
-    `error` is the error in a law's own code that ended a run of the cell.
+    `error` is the error in a law's own code that ended a run of the cell. `endpoints` are the
+    options `--endpoint` that repeat the cell.
     """
 
     name: str
@@ -113,6 +114,7 @@ class CellVerdict(Record):
     use: Use | None = None
     reference: Use | None = None
     added: bool = False
+    endpoints: list[str] | None = None
 
 
 class Boundary(Record):

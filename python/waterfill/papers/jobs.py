@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from waterfill.errors import InputError
 from waterfill.runs import cache
+from waterfill.runs.endpoints import Endpoints
 from waterfill.runs.law_files import identity
 from waterfill.runs.laws import PythonLaw, used
 from waterfill.runs.pool import run_each
@@ -23,7 +24,8 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Job:
-    """One run: its title for progress and messages, its group, scenario, backend and laws.
+    """One run: its title for progress and messages, its group, scenario, backend, laws, and
+    endpoints.
 
     `group` is a text that `planned` gets, such as the path of the run's experiment. `laws` may hold
     more laws in Python than the scenario uses.
@@ -34,6 +36,7 @@ class Job:
     scenario: Scenario
     on: str = "sim"
     laws: Mapping[str, PythonLaw] = field(default_factory=dict)
+    endpoints: Endpoints | None = None
 
     def own_laws(self) -> dict[str, PythonLaw]:
         """Return the laws in Python that the scenario uses."""
@@ -89,14 +92,16 @@ def run_jobs(
         progress=progress,
         done=keep,
         laws={title: own for title in order if (own := missing[title].own_laws())},
+        endpoints={title: own for title in order if (own := missing[title].endpoints)},
         refused=None if refused is None else lambda title, error: refused(first[title], error),
     )
 
 
 def _context(job: Job) -> str:
-    """Return the part of a cache entry's key that the laws in Python decide."""
+    """Return the part of a cache entry's key that laws in Python and endpoints decide."""
     own = job.own_laws()
-    return f" {identity(own)}" if own else ""
+    laws = f" {identity(own)}" if own else ""
+    return laws if job.endpoints is None else f"{laws} {job.endpoints.identity()}"
 
 
 def _work(scenario: Scenario) -> float:

@@ -162,8 +162,10 @@ def _command(document: EvaluationDocument, folder: str, cell: CellVerdict) -> st
     """Return the command that repeats the first run of a cell, typed next to the folder."""
     if not cell.file or not cell.seeds:
         return cell.reason or "–"
-    known = protocols.load()
-    own = " --law FILE.py" if {document.law, *document.against} - set(known) else ""
+    laws = {*document.against} if cell.endpoints else {document.law, *document.against}
+    own = " --law FILE.py" if laws - set(protocols.load()) else ""
+    for endpoint in cell.endpoints or ():
+        own += f" --endpoint {shlex.quote(endpoint)}"
     return f"waterfill run {shlex.quote(f'{folder}/{cell.file}')}{own} --seed {cell.seeds[0]}"
 
 

@@ -13,6 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from waterfill.errors import InputError
 from waterfill.runs import backends, interrupt
+from waterfill.runs.endpoints import Endpoints
 from waterfill.runs.laws import PythonLaw
 from waterfill.runs.progress import Tick
 from waterfill.runs.result import Result
@@ -30,16 +31,17 @@ def run_each(
     done: Callable[[str, Result], None] | None = None,
     laws: Mapping[str, Mapping[str, PythonLaw]] | None = None,
     refused: Callable[[str, InputError], None] | None = None,
+    endpoints: Mapping[str, Endpoints] | None = None,
 ) -> dict[str, Result]:
     """Run all scenarios on `threads` threads, or one per CPU; return the results in order.
 
     `on` is a backend, or {name: backend}; with one that measures the host, runs go one by one.
     `progress` is called as (name, tick), from the threads. With `done`, each result is passed to it
-    as (name, result), from this thread, when its run ends, and left out of the answer. `laws` are
-    the laws in Python of the runs that have one, by the run's name. With `refused`, the error of a
-    run with wrong input is passed to it as (name, error), and the other runs go on. Ctrl-C ends
-    the runs in progress early, as in `backends.run`, and skips those not started. Raises InputError
-    as `backends.run` does; the other runs are then abandoned.
+    as (name, result), from this thread, when its run ends, and left out of the answer. `laws` and
+    `endpoints` are those of the runs that have some, by the run's name. With `refused`, the error
+    of a run with wrong input is passed to it as (name, error), and the other runs go on. Ctrl-C
+    ends the runs in progress early, as in `backends.run`, and skips those not started. Raises
+    InputError as `backends.run` does; the other runs are then abandoned.
     """
     places = dict.fromkeys(scenarios, on) if isinstance(on, str) else on
     if any(backends.backend(place).measures_host for place in set(places.values())):
@@ -54,7 +56,10 @@ def run_each(
                 progress(name, tick)
 
         own = (laws or {}).get(name)
-        return backends.run(scenarios[name], on=places[name], progress=report, laws=own)
+        return backends.run(
+            scenarios[name], on=places[name], progress=report, laws=own,
+            endpoints=(endpoints or {}).get(name),
+        )  # fmt: skip
 
     results: dict[str, Result] = {}
     keep = done or results.__setitem__
