@@ -65,6 +65,7 @@ STUDIES: Mapping[str, str] = {
     "planted": "evaluate.planted",
     "price-bits": "price_bits.study",
     "proofs": "proofs.study",
+    "quinn": "quinn.study",
     "readings": "readings.study",
     "recovery-peers": "recovery.study",
     "response": "commands:RESPONSE",
