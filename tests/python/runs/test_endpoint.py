@@ -92,7 +92,7 @@ def test_a_library_is_evaluated(waterfill, library, tmp_path):
         waterfill("run", f"out/{cell['file']}", "--json", "--endpoint", f"law={library}").out
     )
     assert again["flows"][0]["protocol"] == "aimd"
-    assert again["links"][0]["utilization"] == pytest.approx(limit["value"])
+    assert 100 * again["links"][0]["utilization"] == pytest.approx(limit["value"])
 
 
 @pytest.mark.parametrize(
