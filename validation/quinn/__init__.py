@@ -1,0 +1,1 @@
+"""Study of quinn-proto as an endpoint."""
