@@ -78,7 +78,7 @@ def test_an_override_leaves_the_scenario_unchanged():
         (lambda: waterfill.theory.margins("maxnett"), "theory: maxnett: neither a protocol nor"),
         (lambda: waterfill.theory.margins("aecp", rtt="5"), "theory: rtt: must be a time"),
         (
-            lambda: waterfill.theory.convergence_times("aecp", rtt="1 us"),
+            lambda: waterfill.theory.convergence_times("aecp", rtt="1 ns"),
             "theory: rtt: must be at l",
         ),
         (lambda: waterfill.theory.equilibrium_rates("xcp"), "theory: must be a scenario, got"),

@@ -20,6 +20,8 @@ def test_the_draft_has_22_test_cases():
         assert (judged.__doc__ or "").startswith(f"A.{number}: ")
 
 
+# A.14 has an RTT of 0.6 ms with the draft's constants, as it asks.
+@pytest.mark.filterwarnings("ignore:bbr3. params.bbr3.:waterfill.network.protocols.Misfit")
 @pytest.mark.parametrize("number", CASES)
 def test_a_test_case_of_the_draft_passes(number):
     verdict = judge(number, PATH)

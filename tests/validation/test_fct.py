@@ -29,6 +29,8 @@ def test_laws_are_those_that_control_congestion():
     assert not {"window", "scone"} & set(laws)
 
 
+# The study has Linux's time-out of a SYN; its own runs last for seconds.
+@pytest.mark.filterwarnings("ignore:.*syn_rto:waterfill.network.protocols.Misfit")
 def test_unfinished_flows_count_with_the_slowdown_that_they_have():
     case = cases.FctCase(SHORT, "dctcp", 0.6, 1)
     row = cases.measure(case, backends.run(case.scenario()))

@@ -176,10 +176,10 @@ class Source(SourceChecker):
 
     def _new(self, step: Step) -> Expected:
         kept = given(step, "weight", "packet", "initial_window", "claimed_rtt")
-        return Expected({**kept, "rate": None, "rtt_us": 0}, self._limit(step))
+        return Expected({**kept, "rate": None, "rtt": 0}, self._limit(step))
 
     def _stamp(self, step: Step) -> Expected:
-        packed = Packed(_FORM, _UNLIMITED, _UNLIMITED, step.before["rtt_us"])
+        packed = Packed(_FORM, _UNLIMITED, _UNLIMITED, step.before["rtt"])
         return Expected({}, {"has_header": 1, "header": packed})
 
     def _on_ack(self, step: Step) -> Expected:
@@ -188,7 +188,7 @@ class Source(SourceChecker):
             rtt, claimed = step.inputs["rtt"], step.before["claimed_rtt"]
             if rtt is not None:
                 stated = seconds(whole(rtt if claimed is None else claimed))
-                after["rtt_us"] = OneOf(*(max(n, 1) for n in Whole(stated * 10**6 + 0).bounds()))
+                after["rtt"] = OneOf(*(max(n, 1) for n in Whole(stated * 10**6 + 0).bounds()))
             _, rate, _ = struct.unpack(_FORM, header(step.inputs["echo"]))
             if math.isfinite(rate) and math.copysign(1, rate) > 0:
                 after["rate"] = rate

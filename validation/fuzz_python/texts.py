@@ -124,7 +124,9 @@ def _paths() -> list[str]:
         if isinstance(value, list) and value and isinstance(value[0], dict):
             found += [f"{key}.{one['name']}.{name}" for one in value for name in one]
         elif isinstance(value, dict):
-            found += [f"{key}.{law}.{name}" for law, mine in value.items() for name in mine]
+            for law, mine in value.items():
+                deeper = isinstance(mine, dict)
+                found += [f"{key}.{law}.{name}" for name in mine] if deeper else [f"{key}.{law}"]
         else:
             found.append(key)
     for name, info in protocols.load().items():

@@ -28,7 +28,7 @@ from waterfill.contract.network import (
 )
 from waterfill.contract.summary import Decimation
 from waterfill.errors import InputError, nearest, shown
-from waterfill.network import constants, links
+from waterfill.network import links
 from waterfill.network.graph import Graph, Route
 from waterfill.network.protocols import ProtocolInfo, Protocols, close_to, with_defaults
 from waterfill.scenario.bulk import uncollected
@@ -317,10 +317,12 @@ def _check_codes(scenario: Scenario, network: Network, protocols: Protocols) -> 
     """Raise InputError if a code of few bits (`code_bits`) cannot reach a link's rate."""
     for name, values in with_defaults(network.protocols, network.params, protocols).items():
         bits, highest_bps = values.get("code_bits"), values.get("code_max")
-        scale = constants.scale_of(network, name)
-        if not bits or not isinstance(highest_bps, float) or scale is None:
+        if not bits or not isinstance(highest_bps, float):
             continue
-        if highest_bps < scale.rate_bps:
+        from waterfill.network import constants
+
+        scale = constants.scale_of(network, name)
+        if scale is not None and highest_bps < scale.rate_bps:
             rate, got = RATE.format(scale.rate_bps), RATE.format(float(f"{highest_bps:.4g}"))
             why = f"must be at least the rate of the fastest link, {rate}, got {got}"
             advice = f'set code_max = "{rate}"'
