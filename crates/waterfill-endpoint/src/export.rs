@@ -1,4 +1,5 @@
-//! The C interface of an endpoint written in Rust: [`export_endpoint!`] defines the functions of a shared library.
+//! The C interface of an endpoint written in Rust: [`export_endpoint!`](crate::export_endpoint) defines the functions of
+//! a shared library.
 #![expect(unsafe_code, reason = "the functions of a C interface get raw pointers")]
 
 use std::ffi::{CStr, CString, c_char, c_int};

@@ -15,7 +15,6 @@ from waterfill.contract.droptail import Bytes, Droptail
 from waterfill.contract.network import Network, ParamValue
 from waterfill.network import constants
 from waterfill.network.constants import HOSTS, Scale
-from waterfill.network.protocols import Protocols
 from waterfill.scenario.units import TIME, VOLUME
 
 Params = Mapping[str, Mapping[str, ParamValue | None]]
@@ -37,6 +36,7 @@ class _Found(NamedTuple):
     limit: str = ""
 
 
+UnitOf = Callable[[str, str], str]
 _Rule = Callable[[Mapping[str, float], _Paths], "_Found | None"]
 # Networks with an RTT below this are fabrics.
 _FABRIC_S = 1e-3
@@ -44,14 +44,15 @@ _FABRIC_S = 1e-3
 _MARKED = frozenset({"dctcp", "prague"})
 
 
-def misfits(network: Network, params: Params, known: Protocols) -> Iterator[tuple[str, str]]:
+def misfits(network: Network, params: Params, unit_of: UnitOf) -> Iterator[tuple[str, str]]:
     """Yield (key, message) for each constant that does not fit the RTTs of its law's flows.
 
-    `params` are the parameters of the protocols in use, in SI units.
+    `params` are the parameters of the protocols in use, in SI units; `unit_of` names the unit of a
+    law's parameter.
     """
     scale = constants.scale_of(network)
     if scale is not None and scale.rtt_s < _FABRIC_S:
-        yield from _of_fabric(network, params, known, scale)
+        yield from _of_fabric(network, params, unit_of, scale)
         return
     for protocol in network.protocols:
         rules = _RULES.get(protocol)
@@ -73,7 +74,7 @@ def misfits(network: Network, params: Params, known: Protocols) -> Iterator[tupl
 
 
 def _of_fabric(
-    network: Network, params: Params, known: Protocols, whole: Scale
+    network: Network, params: Params, unit_of: UnitOf, whole: Scale
 ) -> Iterator[tuple[str, str]]:
     """Yield (key, message) for the constants that exceed a limit of `constants`: one message for
     each law, and one for each key of hosts and links.
@@ -89,7 +90,7 @@ def _of_fabric(
             (one.name, constants.written(unit, float(value)), limit, one.value(whole), unit)
             for one, limit in found
             if isinstance(value := params[law][one.name], (int, float))
-            for unit in (known[law].param(one.name).unit,)
+            for unit in (unit_of(law, one.name),)
         ]
         name, value, limit, *_ = texts[0]
         others = "".join(f", {n} = {v} {how}" for n, v, how, *_ in texts[1:])

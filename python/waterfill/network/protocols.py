@@ -217,7 +217,7 @@ def misfits(
         return ()
     from waterfill.network import fit
 
-    return fit.misfits(network, params, protocols)
+    return fit.misfits(network, params, lambda law, name: protocols[law].param(name).unit)
 
 
 def warn_of_misfit(source: str, key: str, message: str) -> None:

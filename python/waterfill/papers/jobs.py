@@ -92,7 +92,7 @@ def run_jobs(
         progress=progress,
         done=keep,
         laws={title: own for title in order if (own := missing[title].own_laws())},
-        endpoints={title: own for title in order if (own := missing[title].endpoints)},
+        endpoints={title: its for title in order if (its := missing[title].endpoints)},
         refused=None if refused is None else lambda title, error: refused(first[title], error),
     )
 
