@@ -275,18 +275,20 @@ def main() -> int:
         programs, total = prepare()
     if total.failed == 0:
         print("\n== tests ==", flush=True)
-        # The tests of waterfill-linux wait for the kernel most of the time, and pytest waits for
-        # programs. The others compute, with a lower priority, so that they delay no timer.
+        # The tests of waterfill-linux wait for the kernel most of the time. The others compute,
+        # with a lower priority, so that they delay no timer. pytest comes after them: next to it,
+        # two tests of queues that last for milliseconds failed.
         waiting = [program for program in programs if program.folder.name == "waterfill-linux"]
         others = [
             replace(program, command=["nice", *program.command])
             for program in programs
             if program not in waiting
         ]
-        suites = [rust(waiting), rust(others), beside_a_soak(pytest)]
-        with timed("tests"), ThreadPoolExecutor(len(suites)) as lanes:
+        suites = [rust(waiting), rust(others)]
+        with timed("Rust"), ThreadPoolExecutor(len(suites)) as lanes:
             for outcome in lanes.map(lambda suite: suite(), suites):
                 total.add(outcome)
+        total.add(beside_a_soak(pytest)())
     print()
     for what, count in total.skipped.items():
         print(f"skipped {what}" + (f" ({count} tests)" if count > 1 else ""))
