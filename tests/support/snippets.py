@@ -52,7 +52,7 @@ PARSED = (
 # Why a command of another program is not tried.
 OTHERS = {
     "a build or a check of its own; a test checks that the target exists": {"make"},
-    "builds or tests the Rust crates": {"cargo", "rustup"},
+    "builds or tests the Rust crates": {"cargo", "rustup", "cd"},
     "compiles an example; tests/python/runs does so": {"cc"},
     "installs software or changes a host's services": (
         {"apt", "cp", "editor", "pip", "podman", "python3", "rm", "systemctl", "waterfill/bin/pip"}

@@ -71,7 +71,7 @@ const LIMITS: &[Limits] = &[
             ("alpha", "1e-9 1.5707 | 0 1.5707963267948966"),
             ("eta", "1e-9 1e6 | 0 1.01e6"),
             ("mu", "1e-9 1 | 0 1.001"),
-            ("dt_p", "1e-6 | 0.999e-6"),
+            ("dt_p", "1e-9 | 0.999e-9"),
             ("t_0", "1.0001e-3 | 1e-3"),
             ("code_bits", "0 2 32 | 1 33"),
         ],
@@ -497,7 +497,7 @@ const STATES: &[(&str, &str, &str, &str)] = &[
         "rcp",
         "capacity rate_min rate mean_rtt measured arrived interval next_update written timed rtt_bytes",
         "last.0 last.1",
-        "weight packet initial_window rate rtt_us claimed_rtt",
+        "weight packet initial_window rate rtt claimed_rtt",
     ),
     (
         "aecp",
