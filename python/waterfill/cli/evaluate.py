@@ -127,7 +127,6 @@ def evaluate(
     """
     from waterfill.evaluation import api
     from waterfill.evaluation.verdict import errors
-    from waterfill.report import write as report
 
     suite = suite or (api.DEFAULT_SUITE if queue is None else api.QUEUE_SUITE)
     if listing:
@@ -166,15 +165,7 @@ def evaluate(
         )
         wrong = errors(found.document.criteria)
         unwritten = _write(found, stage, None if wrong else record)
-    if output is not None and not unwritten.errors:
-        with unwritten.collected():
-            report.write(output)
-    if json:
-        print_json(found.document)
-    else:
-        _show(found.document)
-        if output is not None and not unwritten.errors:
-            print_text(f"written to {output}")
+    _present(found, unwritten, output, json=json)
     _end(found, unwritten, wrong, record)
 
 
@@ -260,6 +251,21 @@ def _write(found: Evaluation, stage: Stage | None, record: Path | None) -> Unwri
         if stage is not None:
             output.write(found.document, found.cells, stage, found.differences)
     return unwritten
+
+
+def _present(found: Evaluation, unwritten: Unwritten, output: Path | None, *, json: bool) -> None:
+    """Write the report and print the verdicts."""
+    from waterfill.report import write as report
+
+    if output is not None and not unwritten.errors:
+        with unwritten.collected():
+            report.write(output)
+    if json:
+        print_json(found.document)
+        return
+    _show(found.document)
+    if output is not None and not unwritten.errors:
+        print_text(f"written to {output}")
 
 
 def _list(name: str, only: list[str], *, json: bool) -> None:

@@ -102,15 +102,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
     params = set_params(scenario, protocols)
     graph = Graph(scenario)
     routes = graph.routes()
-    web_routes = [
-        route
-        for i in of_traffic
-        for route in (
-            itertools.chain.from_iterable(graph.pattern_routes(i))
-            if scenario.traffic[i].pattern is not None
-            else (graph.web_route(i),)
-        )
-    ]
+    web_routes = [route for i in of_traffic for route in _routes_of_traffic(scenario, graph, i)]
     # Of flows whose route changes: each route with its own RTT, for the links' buffers.
     changing = [i for i, flow in enumerate(scenario.flow) if flow.route is not None]
     later = {i: graph.ways(i) for i in changing}
@@ -159,6 +151,13 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
     _check_codes(scenario, network, protocols)
     each = sample_bytes(network, protocols, backend)
     return replace(network, sample_s=_sample_s(scenario, each))
+
+
+def _routes_of_traffic(scenario: Scenario, graph: Graph, i: int) -> Iterable[Route | None]:
+    """Return the routes of the flows that traffic `i` starts."""
+    if scenario.traffic[i].pattern is None:
+        return (graph.web_route(i),)
+    return itertools.chain.from_iterable(graph.pattern_routes(i))
 
 
 def _rerouted(
