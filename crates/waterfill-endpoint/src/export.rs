@@ -69,7 +69,7 @@ impl Exported {
     /// `wf_poll_transmit`.
     ///
     /// # Safety
-    /// `payload` has room for [`MAX_PAYLOAD`] bytes, and `ecn` for one.
+    /// `payload` can hold [`MAX_PAYLOAD`] bytes, and `ecn` for one.
     pub unsafe fn poll_transmit(&mut self, now: u64, payload: *mut u8, ecn: *mut u8) -> usize {
         let Some(datagram) = self.endpoint.poll_transmit(Time(now)) else { return 0 };
         let size = datagram.payload.len().min(MAX_PAYLOAD);

@@ -55,7 +55,7 @@ pub(crate) fn with_system_seed<T: Send>(seed: u64, f: impl FnOnce() -> T + Send)
 /// The system's generator, as the crate getrandom calls it.
 ///
 /// # Safety
-/// `bytes` has room for `size` bytes.
+/// `bytes` can hold `size` bytes.
 #[unsafe(no_mangle)]
 #[expect(clippy::unnecessary_wraps, reason = "the type that getrandom declares")]
 unsafe extern "Rust" fn __getrandom_v03_custom(bytes: *mut u8, size: usize) -> Result<(), getrandom::Error> {
