@@ -1,12 +1,13 @@
 """CUBIC (RFC 9438) with HyStart++ (RFC 9406), written in Python, next to the law in Rust.
 
-On sim its results are those of the protocol cubic, byte by byte, in flows with
-recovery = "rfc6675", the default of laws in Python. It does not undo a spurious recovery of rack.
+On sim its results are those of the protocol cubic, byte by byte, with the same loss recovery: by
+RFC 6675, the default of laws in Python, or by recovery = "rack".
 Use it as the start of a law of your own:
 
 waterfill compare S.toml --law examples/own_cubic.py --protocols my-cubic,cubic
 """
 
+from copy import copy
 from math import inf
 from typing import Any
 
@@ -71,6 +72,7 @@ class Cubic:
         self.w_max = self.cwnd_prior = 0.0
         self.at_plateau = self.unbounded = True
         self.last_ack = 0
+        self.before: dict[str, Any] | None = None  # state before the last loss or timeout
 
     def on_ack(self, ack: Any) -> None:
         if ack.kind == "syn":
@@ -140,6 +142,8 @@ class Cubic:
         return float(self.params.aggressiveness * (beyond * beyond * beyond) + self.w_max)
 
     def on_event(self, now_s: float, event: str) -> None:
+        if event == "loss" or (event == "timeout" and self.timeouts == 0):
+            self.before = {**vars(self), "slow_start": copy(self.slow_start), "before": None}
         if event in ("loss", "marked"):
             self.ssthresh = max(self._reduced(timeout=False), 2.0)
             self.cwnd = min(self.ssthresh, max(self.cwnd, 2.0))
@@ -152,6 +156,14 @@ class Cubic:
             self.cwnd = self.initial = 1.0
         elif event == "idle_restart":
             self._decay(ps(now_s) - self.last_ack)
+        elif event == "spurious":
+            self._undo()
+
+    def _undo(self) -> None:
+        """Restore the state before a loss that was none; keep a window that is larger (§4.9)."""
+        cwnd = self.cwnd
+        vars(self).update(self.before or {})
+        self.cwnd, self.timeouts = max(cwnd, self.cwnd), 0
 
     def _decay(self, pause: int) -> None:
         """Halve the window for each second of a pause, the shortest timeout (RFC 2861)."""

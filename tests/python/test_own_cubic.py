@@ -24,6 +24,8 @@ CASES: dict[str, tuple[Keys, Keys]] = {
     "slow start ends by delay": ({"buffer": "4 bdp", "rate": "50 Mbit/s"}, {}),
     "delayed acknowledgements": ({"buffer": "1 bdp"}, {"delayed_ack": True}),
     "time-outs": ({"event": OUTAGE}, {}),
+    "an outage, by RACK": ({"event": OUTAGE}, {"recovery": "rack"}),
+    "late packets, by RACK": ({"reorder": {"share": 0.01, "delay": "8 ms"}}, {"recovery": "rack"}),
     "marks": ({"queue": "codel", "buffer": "200 packets"}, {"ecn": True}),
     "an application that pauses": ({"loss": 0.002}, {"demand": "8 Mbit/s"}),
     "pauses of seconds": (
@@ -41,7 +43,7 @@ def run(protocol: str, link: Keys, flow: Keys) -> waterfill.Result:
     own = dict(flow)
     params = own.pop("params", {})
     scenario = waterfill.Scenario("both", duration="20 s", protocol=protocol, sample="10 ms")
-    scenario = scenario.link("l", "a", "b", **keys).flow("f", "a", "b", recovery="rfc6675", **own)
+    scenario = scenario.link("l", "a", "b", **keys).flow("f", "a", "b", **{"recovery": "rfc6675", **own})
     if params:
         scenario = scenario.params(protocol, **params)
     return scenario.run(laws=LAWS if protocol == "my-cubic" else None, seed=7)
