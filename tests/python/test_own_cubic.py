@@ -40,10 +40,12 @@ CASES: dict[str, tuple[Keys, Keys]] = {
 
 def run(protocol: str, link: Keys, flow: Keys) -> waterfill.Result:
     keys = {"rate": "20 Mbit/s", "delay": "15 ms", **link}
-    own = dict(flow)
+    own = {"recovery": "rfc6675", **flow}
     params = own.pop("params", {})
     scenario = waterfill.Scenario("both", duration="20 s", protocol=protocol, sample="10 ms")
-    scenario = scenario.link("l", "a", "b", **keys).flow("f", "a", "b", **{"recovery": "rfc6675", **own})
+    scenario = scenario.link("l", "a", "b", **keys).flow(
+        "f", "a", "b", **{"recovery": "rfc6675", **own}
+    )
     if params:
         scenario = scenario.params(protocol, **params)
     return scenario.run(laws=LAWS if protocol == "my-cubic" else None, seed=7)

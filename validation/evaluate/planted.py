@@ -2,17 +2,19 @@
 
 A fault is *found* if the law is worse in a criterion than its healthy version, and *named* if the
 criterion made for such a fault is among these. The faults of `laws.py` are by the suite's author.
-Those in `others/` are by somebody who had not seen the suite; each has a healthy version of its
-own. The healthy variants of `laws.py` must not be worse than the law that they vary.
+Those in `others/` are by somebody who had not seen the suite; each is a healthy law with a few
+lines changed. The healthy variants of `laws.py` must not be worse than the law that they vary.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from validation.evaluate.laws import BASE, FAULTS, HEALTHY
+from validation.evaluate.others.faults import CHANGES
 from validation.evaluate.study import verdicts
 from validation.study import Option, Options, Report, Study
 from validation.tables import markdown
@@ -56,9 +58,25 @@ PLANTED = (
 
 
 def own_laws(name: str) -> dict[str, PythonLaw]:
-    """Return the law of a file in `others/`, or an empty dictionary for a law of `laws.py`."""
-    file = OTHERS / f"{name.replace('-', '_')}.py"
-    return read(file) if file.exists() else {}
+    """Return the law of `others/` with this name, or an empty dictionary for a law of `laws.py`.
+
+    Raises ValueError if the healthy law does not have the lines of the fault exactly once.
+    """
+    healthy = name.replace("law", "healthy")
+    file = OTHERS / f"{healthy.replace('-', '_')}.py"
+    if not file.exists():
+        return {}
+    if name == healthy:
+        return read(file)
+    text = file.read_text()
+    for lines, changed in (CHANGES[name], (f'"{healthy}":', f'"{name}":')):
+        if text.count(lines) != 1:
+            raise ValueError(f"{file}: must have {lines!r} once, got {text.count(lines)}")
+        text = text.replace(lines, changed)
+    with TemporaryDirectory() as folder:
+        faulty = Path(folder, f"{name}.py")
+        faulty.write_text(text)
+        return read(faulty)
 
 
 def worse(verdict: Mapping[str, str], base: Mapping[str, str]) -> list[str]:

@@ -187,7 +187,7 @@ def _code(value: Any, seen: set[int]) -> Iterator[str]:
         yield repr(value.__defaults__) if value.__defaults__ else ""
         yield from _code(value.__code__, seen)
     elif isinstance(value, CodeType):
-        yield value.co_code.hex()
+        yield f"{value.co_code.hex()} {value.co_names}"
         for constant in value.co_consts:
             yield from _code(constant, seen)
     elif isinstance(value, (bool, int, float, str, bytes, type(None))):

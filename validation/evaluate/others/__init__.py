@@ -1,0 +1,1 @@
+"""Laws by somebody who had not seen the suite, and their faults."""
