@@ -43,6 +43,7 @@ _QUANTITIES = {
 # What the file calls each model, and the page that explains it.
 _TABLES = {
     "Scenario": ("The file", "Keys above the first table."),
+    "Fabric": ("`[fabric]`", "More: [simulate a fabric](../howto/simulate-a-fabric.md)."),
     "Link": ("`[[link]]`", "More: [queues and faults](queues.md)."),
     "LinkEvent": (
         "`[[link.event]]`",

@@ -162,6 +162,8 @@ class RootKeys(TypedDict, total=False):
     seed: int
     measure: Sequence[str]
     profile: str
+    fabric: Mapping[str, Any]
+    ecmp: str
     link_defaults: Mapping[str, Any]
     sample: str
     sample_s: Number

@@ -107,12 +107,14 @@ def assignment(context: typer.Context, incomplete: str) -> list[str]:
 
 def _keys(scenario: object) -> Iterator[str]:
     from waterfill.network import protocols
-    from waterfill.scenario.document import SECTIONS, Scenario, Table, labels
+    from waterfill.scenario.document import SECTIONS, TABLES, Scenario, labels
+    from waterfill.scenario.table import Table
 
     def fields(table: type[Table]) -> list[str]:
         return [field.alias or name for name, field in table.model_fields.items()]
 
-    yield from (key for key in fields(Scenario) if key not in {*SECTIONS, "params"})
+    yield from (key for key in fields(Scenario) if key not in {*SECTIONS, *TABLES, "params"})
+    yield from (f"{name}.{key}" for name, table in TABLES.items() for key in fields(table))
     content = _content(scenario)
     for section, table in SECTIONS.items():
         entries = content.get(section)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,14 @@ Delay = Annotated[
     Option(
         metavar="TIME",
         help="One-way delay of links whose delay the source does not give. Default: 1 ms.",
+    ),
+]
+Oversubscription = Annotated[
+    float | None,
+    Option(
+        metavar="NUMBER",
+        help="Capacity of a fabric's switch to its hosts, divided by that to the switches above "
+        "it. Default: 1.",
     ),
 ]
 Unit = Annotated[
@@ -174,6 +183,7 @@ def generate(
     output: NewFile = None,
     rate: Rate = None,
     delay: Delay = None,
+    oversubscription: Oversubscription = None,
     traffic: Traffic = None,
     flows: Flows = None,
     pairs: Pairs = None,
@@ -216,10 +226,13 @@ def _options(given: Mapping[str, Any]) -> Any:
     if load is not None and not 0 < load <= _MAX_LOAD:
         why = f"must be a number above 0, up to {_MAX_LOAD}, got {load:g}"
         raise InputError("--load", "", why)
+    over = given.get("oversubscription")
+    if over is not None and not 0 < over < math.inf:
+        raise InputError("--oversubscription", "", f"must be a number above 0, got {over:g}")
     size = value("size", replace(VOLUME, zero=False, whole=True))
     return Options(
         rate_bps=value("rate", RATE), delay_s=value("delay", TIME),
-        unit_bps=value("unit", RATE), delay_unit_s=value("delay_unit", SPAN),
+        oversubscription=over, unit_bps=value("unit", RATE), delay_unit_s=value("delay_unit", SPAN),
         bin_s=value("bin", SPAN), shift=given.get("shift"),
         pattern=given["traffic"], flows=given["flows"],
         pairs=given["pairs"], load=load, sizes=given["arriving"], count=given["count"],

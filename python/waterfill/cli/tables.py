@@ -34,6 +34,8 @@ Row = TypeVar("Row")
 MAX_LINES = 20
 # A scenario may have 10^5 links or flows; a table of so many takes a minute to lay out.
 _MAX_ROWS = 100
+# Above this, links with equal values share a row of `check`.
+_MAX_LINKS = 24
 # Flows that a cell names.
 _MAX_NAMED = 3
 
@@ -384,7 +386,7 @@ def effective(document: Document) -> list[Table | Text]:
     for backend, refusal in document["backends"].items():
         text = f"{backend}: can run it" if refusal is None else f"{backend}: {refusal}"
         parts.append(Text(text, style="" if refusal is None else "yellow"))
-    parts += _listed(_EFFECTIVE_LINKS, document["links"], "links")
+    parts += _listed(_EFFECTIVE_LINKS, _alike(document["links"]), "links")
     if document["flows"]:
         parts += _listed(_EFFECTIVE_FLOWS, document["flows"], "flows")
     if document["traffic"]:
@@ -396,6 +398,22 @@ def effective(document: Document) -> list[Table | Text]:
             listed = ", ".join(f"{name}={_plain(value)}" for name, value in values.items())
             parts.append(Text(f"{protocol}: {listed}"))
     return parts
+
+
+def _alike(links: Sequence[Document]) -> list[Document]:
+    """Return the links of a table. If there are many, those that differ only in their names are one
+    entry, which counts them.
+    """
+    if len(links) <= _MAX_LINKS:
+        return list(links)
+    found: dict[tuple[str, ...], list[Document]] = {}
+    for link in links:
+        values = tuple(str(column.value(link)) for column in _EFFECTIVE_LINKS[1:])
+        found.setdefault(values, []).append(link)
+    return [
+        same[0] | ({"name": f"{same[0]['name']} and {len(same) - 1} more"} if same[1:] else {})
+        for same in found.values()
+    ]
 
 
 def _buffer(link: Document) -> TableCell:

@@ -58,6 +58,8 @@ class Options:
     """Unit (bit/s) of capacities and demands in files of SNDlib (default: 1 Mbit/s) and Repetita
     (1 kbit/s), and of rates without a unit in a trace.
     """
+    oversubscription: float | None = None
+    """Capacity of a fabric's switch to its hosts ÷ to the switches above it: 1."""
     delay_unit_s: float | None = None
     """Unit (s) of delays in a file of Repetita; default: 1 µs."""
     bin_s: float | None = None
@@ -95,6 +97,7 @@ class Options:
         texts = {
             "--rate": self.rate_bps and rate(self.rate_bps),
             "--delay": self.delay_s if self.delay_s is None else delay(self.delay_s),
+            "--oversubscription": self.oversubscription,
             "--unit": self.unit_bps and rate(self.unit_bps),
             "--delay-unit": self.delay_unit_s and delay(self.delay_unit_s),
             "--bin": self.bin_s and TIME.format(self.bin_s), "--shift": self.shift or None,
@@ -111,6 +114,7 @@ class _Filled(Options):
 
     rate_bps: float = 1e9
     delay_s: float = 1e-3
+    oversubscription: float = 1.0
     unit_bps: float = 1e6
     count: int = 1
     given_unit_bps: float | None = None
@@ -233,6 +237,7 @@ class Format:
 
 
 _GRAPH = ("--rate", "--delay")
+_FABRIC = (*_GRAPH, "--oversubscription")
 FORMATS: Mapping[str, Format] = {
     "gml": Format("GML file (Topology Zoo)", _gml, _GRAPH),
     "graphml": Format("GraphML file (Topology Zoo)", _graphml, _GRAPH),
@@ -268,9 +273,17 @@ class Rule:
 
 RULES: Mapping[str, Rule] = {
     "fat-tree": Rule("three layers of K-port switches, K³/4 hosts", ("K",),
-                     lambda n, o: rules.fat_tree(n[0], o.rate_bps, o.delay_s)),
+                     lambda n, o: rules.fat_tree(n[0], o.rate_bps, o.delay_s, o.oversubscription),
+                     _FABRIC),
     "leaf-spine": Rule("two layers, as much capacity up as down", ("LEAVES", "SPINES", "HOSTS"),
-                       lambda n, o: rules.leaf_spine(n[0], n[1], n[2], o.rate_bps, o.delay_s)),
+                       lambda n, o: rules.leaf_spine(
+                           n[0], n[1], n[2], o.rate_bps, o.delay_s,
+                           oversubscription=o.oversubscription),
+                       _FABRIC),
+    "rail-optimized": Rule("two layers, each server at every leaf", ("SERVERS", "RAILS", "SPINES"),
+                           lambda n, o: rules.rail_optimized(
+                               n[0], n[1], n[2], o.rate_bps, o.delay_s, o.oversubscription),
+                           _FABRIC),
     "torus": Rule("a grid that closes on itself", ("ROWS", "COLUMNS"),
                   lambda n, o: rules.torus(n[0], n[1], o.rate_bps, o.delay_s)),
     "dumbbell": Rule("pairs of hosts on both sides of one link", ("PAIRS",),

@@ -28,7 +28,7 @@ TRAFFIC: Mapping[str, Sequence[str]] = {
 }
 """Options that take effect, by the options that choose the traffic."""
 
-LINKS = ("--rate", "--delay", "--unit", "--delay-unit", "--bin", "--shift")
+LINKS = ("--rate", "--delay", "--oversubscription", "--unit", "--delay-unit", "--bin", "--shift")
 ALL = (*LINKS, "--traffic", "--flows", "--sizes", "--pairs", "--load", "--count", "--size")
 
 

@@ -1,4 +1,4 @@
-"""Networks built by rule: fat-tree, leaf-spine, torus, dumbbell, parking lot, and random WAN.
+"""Networks built by rule: fat-tree, leaf-spine, rail-optimized, torus, dumbbell, parking lot, WAN.
 
 Hosts of data-centre networks have links of their own; in the others traffic starts at the nodes.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from itertools import combinations
 
 from waterfill.formats.layout import Layout, LinkPlan, delay_s
+from waterfill.scenario import fabric
 
 # The area of a random WAN, km: that of the contiguous United States.
 _WIDTH_KM, _HEIGHT_KM = 4500.0, 2500.0
-# More than the largest fat-tree, K = 64, has.
-MAX_LINKS = 200_000
 # Where routes are searched: their memory grows with the square of the nodes.
 _MAX_NODES = 2000
 _MAX_CHAIN = 200  # routes take the cube of it: 15 s
@@ -26,83 +26,91 @@ def _distance(a: tuple[float, float], b: tuple[float, float]) -> float:
     return math.sqrt(x * x + y * y)
 
 
-def _check_links(number: int) -> None:
-    if number > MAX_LINKS:
-        raise ValueError(f"more than {MAX_LINKS} links, got {number}")
-
-
-def fat_tree(k: int, rate_bps: float, link_delay_s: float) -> Layout:
+def fat_tree(k: int, rate_bps: float, link_delay_s: float, oversubscription: float = 1.0) -> Layout:
     """Return a fat-tree of k-port switches: k³/4 hosts, 5k²/4 switches (Al-Fares et al., 2008).
 
     Raises ValueError unless k is even and from 2 to 64.
     """
-    if k % 2 or not 2 <= k <= 64:
-        raise ValueError(f"K must be an even number from 2 to 64, got {k}")
+    links = fabric.fat_tree(k)
     half = k // 2
-    links: dict[tuple[str, str], str] = {}
-
-    def join(low: str, high: str) -> None:
-        links[low, high] = f"{low}-{high}"
-
-    hosts = [f"h{number}" for number in range(k * half * half)]
-    for number, host in enumerate(hosts):
-        join(host, f"e{number // half}")
-    for pod in range(k):
-        for i in range(half):
-            for j in range(half):
-                join(f"e{pod * half + i}", f"a{pod * half + j}")
-                # The i-th switch of a pod's upper layer has cores i·k/2 to (i+1)·k/2 − 1.
-                join(f"a{pod * half + i}", f"c{i * half + j}")
 
     def route(start: str, end: str, chance: random.Random) -> tuple[str, ...] | None:
         source, sink = int(start[1:]), int(end[1:])
         first, last = source // half, sink // half
         if source == sink:
             return None
-        up, down = links[start, f"e{first}"], links[end, f"e{last}"]
+        up, down = f"{start}-e{first}", f"{end}-e{last}"
         if first == last:
             return up, down
         i = chance.randrange(half)
         left, right = f"a{first // half * half + i}", f"a{last // half * half + i}"
-        outer = links[f"e{first}", left], links[f"e{last}", right]
+        outer = f"e{first}-{left}", f"e{last}-{right}"
         if left == right:
             return up, *outer, down
         core = f"c{i * half + chance.randrange(half)}"
-        return up, outer[0], links[left, core], links[right, core], outer[1], down
+        return up, outer[0], f"{left}-{core}", f"{right}-{core}", outer[1], down
 
-    plans = [LinkPlan(name, a, b, rate_bps, link_delay_s) for (a, b), name in links.items()]
     notes = [f"Fat-tree of {k}-port switches; h: hosts, e: edge, a: aggregation, c: core switches.",
              "Flows take one of the equal routes at random, by the seed (ECMP)."]  # fmt: skip
-    return Layout(f"fat-tree {k}", plans, hosts, notes=notes, own_route=route, duration_s=1.0)
+    uplink_bps = fabric.balanced_bps(links, rate_bps) / oversubscription
+    layout = _of_fabric(f"fat-tree {k}", links, rate_bps, uplink_bps, link_delay_s)
+    layout.own_route, layout.notes = route, notes
+    return layout
 
 
 def leaf_spine(
     leaves: int, spines: int, hosts: int, rate_bps: float, link_delay_s: float,
-    uplink_bps: float | None = None,
+    uplink_bps: float | None = None, oversubscription: float = 1.0,
 ) -> Layout:  # fmt: skip
     """Return a leaf-spine network, with `hosts` hosts per leaf and a link from each leaf to each
     spine.
 
-    `uplink_bps` None: as much upwards from a leaf as its hosts have. Raises ValueError if a number
-    is below 1, or for more links than `MAX_LINKS`.
+    `uplink_bps` None: 1 ÷ oversubscription of what a leaf's hosts have. Raises ValueError if a
+    number is below 1, or for more links than `fabric.MAX_LINKS`.
     """
-    for name, number in (("leaves", leaves), ("spines", spines), ("hosts", hosts)):
+    _check_counts(leaves=leaves, spines=spines, hosts=hosts)
+    links = fabric.leaf_spine(leaves, spines, hosts)
+    uplink_bps = uplink_bps or fabric.balanced_bps(links, rate_bps) / oversubscription
+    layout = _two_layers(f"leaf-spine {leaves} x {spines}", links, rate_bps, uplink_bps,
+                         link_delay_s, lambda number: number // hosts, spines)  # fmt: skip
+    layout.notes.insert(0, "Leaf-spine; h: hosts, l: leaves, s: spines.")
+    return layout
+
+
+def rail_optimized(
+    servers: int, rails: int, spines: int, rate_bps: float, link_delay_s: float,
+    oversubscription: float = 1.0,
+) -> Layout:  # fmt: skip
+    """Return a rail-optimized network: interface i of each server is a host at leaf i, and each
+    leaf has a link to each spine.
+
+    Raises ValueError if a number is below 1, or for more links than `fabric.MAX_LINKS`.
+    """
+    _check_counts(servers=servers, rails=rails, spines=spines)
+    links = fabric.rail_optimized(servers, rails, spines)
+    uplink_bps = fabric.balanced_bps(links, rate_bps) / oversubscription
+    layout = _two_layers(f"rail-optimized {servers} x {rails}", links, rate_bps, uplink_bps,
+                         link_delay_s, lambda number: number % rails, spines)  # fmt: skip
+    layout.notes.insert(
+        0,
+        f"Rail-optimized; host n is interface n % {rails} of server n // {rails}, l: leaves "
+        "(one a rail), s: spines. Servers forward nothing between their interfaces.",
+    )
+    return layout
+
+
+def _check_counts(**counts: int) -> None:
+    for name, number in counts.items():
         if number < 1:
             raise ValueError(f"{name} must be at least 1, got {number}")
-    _check_links(leaves * (hosts + spines))
-    uplink_bps = uplink_bps or rate_bps * hosts / spines
-    names = [f"h{number}" for number in range(leaves * hosts)]
-    plans = [
-        LinkPlan(f"{name}-l{n // hosts}", name, f"l{n // hosts}", rate_bps, link_delay_s)
-        for n, name in enumerate(names)
-    ]
-    plans += [
-        LinkPlan(f"l{leaf}-s{spine}", f"l{leaf}", f"s{spine}", uplink_bps, link_delay_s)
-        for leaf in range(leaves) for spine in range(spines)
-    ]  # fmt: skip
 
+
+def _two_layers(
+    name: str, links: list[fabric.FabricLink], rate_bps: float, uplink_bps: float,
+    link_delay_s: float, leaf_of: Callable[[int], int], spines: int,
+) -> Layout:  # fmt: skip
     def route(start: str, end: str, chance: random.Random) -> tuple[str, ...] | None:
-        first, last = int(start[1:]) // hosts, int(end[1:]) // hosts
+        first, last = leaf_of(int(start[1:])), leaf_of(int(end[1:]))
         if start == end:
             return None
         up, down = f"{start}-l{first}", f"{end}-l{last}"
@@ -111,10 +119,23 @@ def leaf_spine(
         spine = chance.randrange(spines)
         return up, f"l{first}-s{spine}", f"l{last}-s{spine}", down
 
-    notes = ["Leaf-spine; h: hosts, l: leaves, s: spines.",
-             "Flows take one of the equal routes at random, by the seed (ECMP)."]  # fmt: skip
-    name = f"leaf-spine {leaves} x {spines}"
-    return Layout(name, plans, names, notes=notes, own_route=route, duration_s=1.0)
+    layout = _of_fabric(name, links, rate_bps, uplink_bps, link_delay_s)
+    layout.own_route = route
+    layout.notes = ["Flows take one of the equal routes at random, by the seed (ECMP)."]
+    return layout
+
+
+def _of_fabric(
+    name: str, links: list[fabric.FabricLink], rate_bps: float, uplink_bps: float,
+    link_delay_s: float,
+) -> Layout:  # fmt: skip
+    plans = [
+        LinkPlan(link.name, link.low, link.high, uplink_bps if link.uplink else rate_bps,
+                 link_delay_s)
+        for link in links
+    ]  # fmt: skip
+    hosts = [link.low for link in links if not link.uplink]
+    return Layout(name, plans, hosts, duration_s=1.0)
 
 
 def torus(rows: int, columns: int, rate_bps: float, link_delay_s: float) -> Layout:

@@ -170,8 +170,7 @@ class Graph:
     def _drawn(self, traffic: Traffic, key: str, pair: patterns.Pair) -> Route:
         """Return a random shortest route between two hosts of a pattern."""
         start, end = pair
-        chance = self._chance
-        chance.seed(f"route/{self.scenario.seed}/{start}/{end}")
+        chance = self._seeded(start, end)
         forward = self._shortest(start, end, f"{key}.hosts", chance)
         if not forward:
             raise self.scenario.error(f"{key}.hosts", _no_route(start, end), "add a link")
@@ -183,6 +182,11 @@ class Graph:
                 raise self.scenario.error(f"{key}.hosts", _no_route(end, start), "add a link")
             reverse = found
         return self._padded(traffic, key, self._unpadded(forward, reverse))
+
+    def _seeded(self, start: str, end: str) -> random.Random:
+        """Return the generator that decides between the equal routes of a pair of hosts."""
+        self._chance.seed(f"route/{self.scenario.seed}/{start}/{end}")
+        return self._chance
 
     def _unpadded(self, forward: tuple[int, ...], reverse: tuple[int, ...]) -> Route:
         own_s = math.fsum([self._delays_s[i] for i in forward + reverse])
@@ -267,7 +271,8 @@ class Graph:
         backwards = tuple([back for i in reversed(forward) if (back := self._backs[i]) is not None])
         if len(backwards) == len(forward):
             return backwards
-        found = self._shortest(end, start, f"{key}.return_path")
+        chance = self._seeded(end, start) if self.scenario.ecmp else None
+        found = self._shortest(end, start, f"{key}.return_path", chance)
         if found is None:
             raise self.scenario.error(
                 f"{key}.path",
@@ -292,7 +297,8 @@ class Graph:
             if host not in self._nodes:
                 message = f"no link ends at {shown(host)}"
                 raise self.scenario.error(f"{key}.{name}", message, "add a link or a `path`")
-        found = self._shortest(entry.from_, entry.to, f"{key}.path")
+        chance = self._seeded(entry.from_, entry.to) if self.scenario.ecmp else None
+        found = self._shortest(entry.from_, entry.to, f"{key}.path", chance)
         if found is None:
             raise self.scenario.error(
                 f"{key}.path", _no_route(entry.from_, entry.to), "add a link or a `path`"
@@ -390,7 +396,7 @@ class Graph:
                 raise self.scenario.error(
                     key,
                     f"several shortest routes lead from {shown(start)} to {shown(end)}",
-                    "list the links of one",
+                    'list the links of one, or write ecmp = "pair"',
                 )
             route.append(equal[0] if chance is None or len(equal) == 1 else chance.choice(equal))
             node = starts[route[-1]]

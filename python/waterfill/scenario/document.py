@@ -15,9 +15,7 @@ from typing import Annotated, Any, Literal, get_args
 import tomli_w
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainSerializer,
     PlainValidator,
@@ -29,6 +27,8 @@ from pydantic import (
 from waterfill.errors import InputError, shown
 from waterfill.scenario import distributions, links, traces
 from waterfill.scenario.distributions import Distribution
+from waterfill.scenario.fabric import Fabric
+from waterfill.scenario.table import Table
 from waterfill.scenario.units import (
     FREQUENCY,
     PACKETS,
@@ -231,13 +231,6 @@ _BUDGET = replace(VOLUME, example="1 GB", zero=False, whole=True)
 # Larger than the series of every scenario of the examples, papers and benchmarks.
 _SERIES_BYTES = 1e9
 _PACKET_BYTES = replace(VOLUME, name="a size", example="1500 B", zero=False, whole=True)
-
-
-class Table(BaseModel):
-    """Base class of a scenario's tables. Unknown keys are errors; values are never converted."""
-
-    # `schema` reads the fields' docstrings: pydantic would parse this file at every start.
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 class _EventRate(Quantity):
@@ -732,6 +725,11 @@ class Scenario(Table):
     """Time step of the fluid backend (s); default: a twentieth of the shortest RTT."""
     check_step: bool = False
     """True to halve the fluid backend's step until the rates change by less than 1 %."""
+    fabric: Fabric | None = None
+    """Network of a data center by rule, whose links a [[link]] of the same name changes."""
+    ecmp: Literal["pair"] | None = None
+    """Choice between equal shortest routes. pair: the seed draws one for each pair of hosts.
+    Default: pair in a fabric and for a pattern of hosts; otherwise such a flow needs a path."""
     link_defaults: dict[str, Any] = {}
     """Values of the keys of [[link]] that a link does not set itself."""
     link: list[Link]
@@ -861,6 +859,8 @@ class Scenario(Table):
 
 
 SECTIONS: dict[str, type[Table]] = {"link": Link, "flow": Flow, "traffic": Traffic}
+TABLES: dict[str, type[Table]] = {"fabric": Fabric}
+"""Sections that are one table."""
 ENTRIES: dict[tuple[str, str], type[Table]] = {
     ("link", "event"): LinkEvent,
     ("link", "fault"): LinkFault,

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from waterfill.errors import InputError, nearest, shortened, shown
 from waterfill.scenario.bulk import uncollected
 from waterfill.scenario.document import COMMAND_LINE, SECTIONS, Link, Scenario, file_of, labels
+from waterfill.scenario.fabric import Fabric, entries, fault_of
 from waterfill.scenario.validation import (
     FormerKey,
     RateInBytes,
@@ -198,7 +199,10 @@ def _scenario(
 ) -> Scenario:
     """Build a scenario from a dictionary, which this function may change."""
     raw.setdefault("name", Path(source).stem if not source.startswith("<") else "scenario")
-    set_keys = override(raw, sets) | dict(places or {})
+    first, others = _split(sets)
+    set_keys = override(raw, first) | dict(places or {})
+    _build_fabric(raw, source, set_keys)
+    set_keys = override(raw, others) | set_keys
     _fill_links(raw, source, set_keys)
     try:
         scenario = Scenario.model_validate(raw, context={"folder": Path(source).parent})
@@ -212,6 +216,51 @@ def _scenario(
         for key, message in found:
             warnings.warn(f"{file_of(key, source, set_keys)}: {key}: {message}", kind, 3)
     return scenario
+
+
+def _split(sets: Sets) -> tuple[Sets, Sets]:
+    """Return the overrides of `[fabric]`, which decides on the names of links, and the others."""
+    if isinstance(sets, Mapping):
+        own = {key: value for key, value in sets.items() if str(key).split(".")[0] == "fabric"}
+        return own, {key: value for key, value in sets.items() if key not in own}
+    texts = list(sets)
+    chosen = [text for text in texts if re.split(r"[.=]", text.strip())[0].strip() == "fabric"]
+    return chosen, [text for text in texts if text not in chosen]
+
+
+def _build_fabric(raw: dict[str, Any], source: str, set_keys: Mapping[str, str]) -> None:
+    """Replace `fabric` by its links. A [[link]] of the same name changes keys of such a link."""
+    if "fabric" not in raw:
+        return
+    given = raw.pop("fabric")
+
+    def refused(key: str, why: str) -> InputError:
+        return InputError(file_of(key, source, set_keys), key, why)
+
+    if not isinstance(given, dict):
+        raise refused("fabric", f"must be a table, got {shown(given)}; write [fabric]")
+    try:
+        fabric = Fabric.model_validate(given)
+    except ValidationError as error:
+        raise refused(*next(key_errors({"fabric": given}, error, "fabric"))) from None
+    if (fault := fault_of(fabric)) is not None:
+        raise refused(f"fabric.{fault[0]}", fault[1])
+    try:
+        links: list[dict[str, Any]] = list(map(dict, entries(fabric)))
+    except ValueError as error:
+        raise refused("fabric", str(error)) from None
+    others = raw.get("link", [])
+    named = {link["name"]: link for link in links}
+    if not isinstance(others, list):  # the model says what is wrong
+        return
+    for other in others:
+        same = named.get(other.get("name", "")) if isinstance(other, dict) else None
+        if same is None:
+            links.append(other)
+        else:
+            same.update(other)
+    raw["link"] = links
+    raw.setdefault("ecmp", "pair")
 
 
 def _fill_links(raw: dict[str, Any], source: str, set_keys: Mapping[str, str]) -> None:

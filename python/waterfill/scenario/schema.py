@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
-from waterfill.scenario import document
-from waterfill.scenario.document import Scenario, Table
+from waterfill.scenario import document, fabric
+from waterfill.scenario.document import Scenario
+from waterfill.scenario.table import Table
 from waterfill.scenario.units import TIME, VOLUME, Buffer
 
 
@@ -19,7 +21,8 @@ def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a scenario file, for editors (docs/scenario.schema.json)."""
     schema = Scenario.model_json_schema(by_alias=True, schema_generator=_TomlSchema)
     docs = dict(_field_docs())
-    tables: list[type[Table]] = [Scenario, *document.SECTIONS.values(), *document.ENTRIES.values()]
+    sections = (document.SECTIONS, document.TABLES, document.ENTRIES)
+    tables: list[type[Table]] = [Scenario, *(model for one in sections for model in one.values())]
     models = {model.__name__: model for model in tables}
     for name, described in {"Scenario": schema, **schema["$defs"]}.items():
         properties = described["properties"]
@@ -38,7 +41,8 @@ def _doc(model: type[Table], field: str, docs: dict[tuple[str, str], str]) -> st
 
 def _field_docs() -> Iterator[tuple[tuple[str, str], str]]:
     """Yield ((class, field), docstring) for each field of the models."""
-    for node in ast.parse(inspect.getsource(document)).body:
+    nodes = (ast.parse(inspect.getsource(module)).body for module in (document, fabric))
+    for node in chain.from_iterable(nodes):
         if not isinstance(node, ast.ClassDef):
             continue
         for field, after in zip(node.body, node.body[1:], strict=False):

@@ -17,6 +17,7 @@ from waterfill.scenario.document import (
     MAX_FLOWS,
     MAX_SAMPLES,
     SECTIONS,
+    TABLES,
     Application,
     Flow,
     FlowFault,
@@ -24,11 +25,11 @@ from waterfill.scenario.document import (
     LinkEvent,
     LinkFault,
     Scenario,
-    Table,
     Traffic,
     labels,
 )
 from waterfill.scenario.links import read_aggregation, read_shaper
+from waterfill.scenario.table import Table
 from waterfill.scenario.traces import Trace
 from waterfill.scenario.units import FREQUENCY, RATE, SPAN, STEP, TIME, VOLUME, Quantity
 
@@ -41,10 +42,17 @@ _MOVED = {
 }
 
 
-def key_errors(raw: dict[str, Any], error: ValidationError) -> Iterator[tuple[str, str]]:
-    """Yield (key, message) of each error, unknown keys first."""
+def key_errors(
+    raw: dict[str, Any], error: ValidationError, table: str | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yield (key, message) of each error, unknown keys first.
+
+    `table` is the key of the table that was checked by itself, None for the whole scenario.
+    """
     errors = error.errors(include_url=False)
     for found in sorted(errors, key=lambda e: e["type"] != "extra_forbidden"):
+        if table is not None:
+            found["loc"] = (table, *found["loc"])
         yield _key_error(raw, found)
 
 
@@ -54,7 +62,10 @@ def _key_error(raw: dict[str, Any], found: ErrorDetails) -> tuple[str, str]:
     key = str(section)
     model: type[Table] = Scenario
     for depth, step in enumerate(location[1:], start=1):
-        if depth == 1 and isinstance(step, int) and section in SECTIONS:
+        if depth == 1 and section in TABLES:
+            model = TABLES[str(section)]
+            key += f".{step}"
+        elif depth == 1 and isinstance(step, int) and section in SECTIONS:
             model = SECTIONS[str(section)]
             key += f".{labels(raw[str(section)])[step]}"
         else:

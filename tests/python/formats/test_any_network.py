@@ -19,7 +19,8 @@ from waterfill.formats.writing import text
 from waterfill.runs import backends
 from waterfill.scenario.loading import from_toml
 
-SIZES = {"fat-tree": [4], "leaf-spine": [2, 2, 2], "torus": [3, 3], "dumbbell": [3],
+SIZES = {"fat-tree": [4], "leaf-spine": [2, 2, 2], "rail-optimized": [2, 2, 2],
+         "torus": [3, 3], "dumbbell": [3],
          "parking-lot": [3], "wan": [9]}  # fmt: skip
 RATES = (None, 1, 10)
 

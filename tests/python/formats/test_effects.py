@@ -59,11 +59,13 @@ e3 2 1 1 1000 500
 }
 # Where the sample does not take the option.
 TABLES = {("trace", "--unit"): "0,1e6\n1,2\n2,2\n", ("trace", "--shift"): "5,1e6\n6,2\n7,2\n"}
-SIZES = {"fat-tree": [4], "leaf-spine": [2, 2, 2], "torus": [3, 3], "dumbbell": [3],
+SIZES = {"fat-tree": [4], "leaf-spine": [2, 2, 2], "rail-optimized": [2, 2, 2],
+         "torus": [3, 3], "dumbbell": [3],
          "parking-lot": [3], "wan": [9]}  # fmt: skip
 VALUES = {
     "--delay-unit": {"delay_unit_s": 1e-3},
     "--bin": {"bin_s": 0.05}, "--shift": {"shift": True},
+    "--oversubscription": {"oversubscription": 2.0},
     "--rate": {"rate_bps": 3e9}, "--delay": {"delay_s": 3e-3}, "--unit": {"unit_bps": 3e6},
     "--pairs": {"pairs": 2}, "--load": {"load": 0.25}, "--count": {"count": 3},
     "--size": {"size_bytes": 77}, "--traffic": {"pattern": "incast"}, "--sizes": {"sizes": "rpc"},

@@ -18,7 +18,8 @@ from waterfill.formats.writing import text
 from waterfill.network import protocols, resolve
 from waterfill.scenario.loading import from_toml
 
-SIZES = {"fat-tree": [4], "leaf-spine": [3, 2, 4], "torus": [3, 4], "dumbbell": [3],
+SIZES = {"fat-tree": [4], "leaf-spine": [3, 2, 4], "rail-optimized": [3, 4, 2],
+         "torus": [3, 4], "dumbbell": [3],
          "parking-lot": [3], "wan": [12]}  # fmt: skip
 
 
@@ -108,7 +109,7 @@ def test_gravity_draws_by_the_product_of_weights():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("fat-tree", [5]), "K must be an even number from 2 to 64, got 5"),
+        (("fat-tree", [5]), "k must be an even number from 2 to 64, got 5"),
         (("fat-tree", []), "needs one number, K; got none; type waterfill generate fat-tree K"),
         (("wan", [1]), "must be 2 to 2000 nodes, got 1"),
         (("fat_tree", [4]), 'unknown rule, did you mean "fat-tree"?'),
