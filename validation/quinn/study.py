@@ -2,7 +2,7 @@
 
 The study builds `crates/waterfill-quinn`, runs each cell twice with the library and compares the
 logs of datagrams, then compares goodput with the same law on Waterfill's hosts. It also runs our
-laws as quinn's controllers.
+laws as quinn's controllers. Cells with random loss have several seeds.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 import waterfill
 from validation.study import ROOT, Option, Options, Report, Study, only, tool
 from validation.tables import markdown
+from waterfill.analysis import seeds
 from waterfill.runs.endpoints import Endpoints, Library
 from waterfill.runs.qlog import Qlog
 
@@ -34,8 +37,8 @@ LAWS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "newreno": ("sack", {}),
 }
 REVERSE = {"cubic": "waterfill-cubic", "newreno": "waterfill-reno"}
-LIMIT = 0.03
-"""Largest difference of goodput that needs no explanation."""
+SEEDS = 10
+"""Number of seeds of a cell with random loss."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,12 @@ class Cell:
     more: Mapping[str, Any]
     ecn: bool = False
 
-    def scenario(self, law: str, duration: str) -> dict[str, Any]:
+    @property
+    def seeds(self) -> range:
+        """Seeds of its runs: one where nothing is random."""
+        return range(1, 1 + (SEEDS if "loss" in self.more else 1))
+
+    def scenario(self, law: str, duration: str, seed: int = 1) -> dict[str, Any]:
         """Return the scenario of one flow on this path."""
         link = {
             "name": "l", "from": "a", "to": "b", "rate": self.rate, "delay": self.delay,
@@ -60,7 +68,9 @@ class Cell:
         }  # fmt: skip
         if self.ecn:
             flow["ecn"] = True
-        return {"name": self.name, "duration": duration, "link": [link], "flow": [flow]}
+        return {
+            "name": self.name, "seed": seed, "duration": duration, "link": [link], "flow": [flow],
+        }  # fmt: skip
 
 
 CELLS = [
@@ -79,7 +89,11 @@ CELLS = [
 
 @dataclass(frozen=True)
 class Row:
-    """Goodputs (Mbit/s) of one cell, and packets lost in 1000."""
+    """Goodputs (Mbit/s) and packets lost in 1000 of one cell, as means over its seeds.
+
+    For each seed, `difference` is quinn's goodput − ours, as a share of the mean of ours, and
+    `reverse` that of our law in quinn − quinn's, as a share of the mean of quinn's.
+    """
 
     cell: str
     law: str
@@ -88,17 +102,9 @@ class Row:
     reverse_mbps: float
     quinn_lost: float
     ours_lost: float
+    difference: list[float]
+    reverse: list[float]
     datagrams: str
-
-    @property
-    def difference(self) -> float:
-        """quinn's goodput ÷ ours, minus 1."""
-        return self.quinn_mbps / self.ours_mbps - 1
-
-    @property
-    def reverse(self) -> float:
-        """Goodput of our law in quinn ÷ that of quinn's own, minus 1."""
-        return self.reverse_mbps / self.quinn_mbps - 1
 
 
 def build() -> None:
@@ -124,20 +130,31 @@ def _logged(scenario: dict[str, Any], folder: Path, **options: str) -> tuple[Any
     return result, hashlib.sha256((folder / f"{FLOW}.sqlog").read_bytes()).hexdigest()[:12]
 
 
-def compare(cell: Cell, law: str, duration: str) -> Row:
-    """Run a cell: quinn twice, our law on our hosts, and our law as quinn's controller."""
-    name, params = LAWS[law]
-    scenario = cell.scenario(name, duration)
+def repeats(scenario: dict[str, Any], law: str) -> str:
+    """Run quinn twice on a scenario; return the hash of its datagrams, or both if they differ."""
     with TemporaryDirectory() as folder:
-        logs = [_logged(scenario, Path(folder, str(n)), controller=law) for n in range(2)]
-    (result, first), (_, second) = logs
-    ours = waterfill.run(scenario, set=params)
-    reverse = waterfill.run(scenario, endpoints=endpoints(controller=REVERSE[law]))
-    quinn_mbps, quinn_lost = _goodput(result)
-    ours_mbps, ours_lost = _goodput(ours)
+        first, second = (
+            _logged(scenario, Path(folder, str(n)), controller=law)[1] for n in range(2)
+        )
+    return first if first == second else f"{first} and {second}"
+
+
+def compare(cell: Cell, law: str, duration: str) -> Row:
+    """Run a cell: quinn, our law on our hosts, and our law as quinn's controller."""
+    name, params = LAWS[law]
+    scenarios = [cell.scenario(name, duration, seed) for seed in cell.seeds]
+    quinn, ours, reverse = np.array([
+        [
+            _goodput(waterfill.run(scenario, endpoints=endpoints(controller=law))),
+            _goodput(waterfill.run(scenario, set=params)),
+            _goodput(waterfill.run(scenario, endpoints=endpoints(controller=REVERSE[law]))),
+        ]
+        for scenario in scenarios
+    ]).transpose(1, 2, 0)  # fmt: skip
     return Row(
-        cell.name, law, quinn_mbps, ours_mbps, _goodput(reverse)[0], quinn_lost, ours_lost,
-        first if first == second else f"{first} and {second}",
+        cell.name, law, quinn[0].mean(), ours[0].mean(), reverse[0].mean(),
+        quinn[1].mean(), ours[1].mean(), list((quinn[0] - ours[0]) / ours[0].mean()),
+        list((reverse[0] - quinn[0]) / quinn[0].mean()), repeats(scenarios[0], law),
     )  # fmt: skip
 
 
@@ -157,6 +174,14 @@ def speeds(duration: str) -> Iterator[tuple[str, float, float]]:
         yield kind, packets, packets / spent_s
 
 
+def percent(values: list[float]) -> str:
+    """Return the mean of shares in percent, with its 95 % interval where there are several."""
+    found = seeds.estimate(values)
+    assert found.mean is not None
+    half = "" if found.interval is None else f" ± {100 * (found.interval[1] - found.mean):.1f}"
+    return f"{100 * found.mean:+.1f}{half} %".replace("-", "−")
+
+
 def table(rows: list[Row]) -> str:
     """Return a table with a row per cell and law."""
     return markdown(
@@ -168,11 +193,11 @@ def table(rows: list[Row]) -> str:
                 row.law,
                 f"{row.quinn_mbps:.2f}",
                 f"{row.ours_mbps:.2f}",
-                f"{100 * row.difference:+.1f} %",
+                percent(row.difference),
                 f"{row.quinn_lost:.2f}",
                 f"{row.ours_lost:.2f}",
                 f"{row.reverse_mbps:.2f}",
-                f"{100 * row.reverse:+.1f} %",
+                percent(row.reverse),
                 row.datagrams,
             ]
             for row in rows
@@ -202,7 +227,7 @@ def work(options: Options) -> Report:
 
 STUDY: Study[None, None] = Study(
     shows="quinn's real code as an endpoint repeats and agrees with our laws, 10 cells",
-    minutes=5,
+    minutes=8,
     needs=[tool("cargo", "rustup installs it")],
     options=[Option("--duration", "60 s", "duration of each run"), only("1-bdp")],
     quick={"duration": "10 s"},
