@@ -92,7 +92,7 @@ class PythonLaw:
     law wants marks: off, classic, accurate, or l4s (ECT(1), counted by AccECN); `reduction` who
     lowers the data in flight after a loss: law or proportional (the host, by PRR); `recovery` how
     the host finds losses, unless a flow's `recovery` says otherwise. `target` is the utilization,
-    in (0, 1], of which max-min shares are computed. See docs/howto/write-a-law-in-python.md.
+    in (0, 1], of which max-min shares are computed. See docs/reference/laws-in-python.md.
 
     >>> import waterfill
     >>> class Fixed:
