@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -184,19 +185,45 @@ def timed(name: str) -> Iterator[None]:
     print(f"{name}: {time.monotonic() - start:.0f} s", flush=True)
 
 
-def pytest() -> Outcome:
-    """Run the Python tests."""
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        # One file stays in one process, so that its tests share a browser, a build or a namespace.
+# Runs a command only while a CPU is idle, so that it delays no timer of the kernel's tests. With
+# `nice`, a process that wakes up may have to wait for some milliseconds.
+_IDLE = ["chrt", "--idle", "0"] if shutil.which("chrt") else ["nice"]
+
+# Tests that load programs into the kernel or measure in its networks. They run one after another.
+KERNEL = (
+    "tests/python/packaging/test_live_capture.py",
+    "tests/python/testbed",
+    "tests/validation/testbed",
+)
+
+
+def pytest(kernel: bool) -> Outcome:
+    """Run the Python tests: those of the kernel, or all others on every CPU that is idle."""
+    command = [sys.executable, "-m", "pytest", "--durations=20", "--durations-min=4"]
+    if kernel:
+        command += KERNEL
+    else:
+        # One file stays in one process, so that its tests share a browser, a build or a network.
         # Files keep the order of tests/conftest.py, while xdist would sort by number.
-        spread = ["--numprocesses=auto", "--maxprocesses=4"]
-        spread += ["--dist=loadfile", "--no-loadscope-reorder"]
-        options = [*spread, "--durations=20", "--durations-min=5", f"--junitxml={report}"]
-        command = [sys.executable, "-m", "pytest", *options]
-        with timed("pytest"):
-            code = subprocess.run(command, cwd=ROOT, check=False).returncode
-        return count_report(report, code)
+        spread = ["--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile"]
+        ignored = [f"--ignore={path}" for path in KERNEL]
+        command = [*_IDLE, *command, *spread, "--no-loadscope-reorder", *ignored]
+    name = "pytest, kernel" if kernel else "pytest, all others"
+    with tempfile.TemporaryDirectory() as folder, timed(name):
+        report = Path(folder) / "report.xml"
+        # One of two outputs can be shown as it comes.
+        done = subprocess.run(
+            [*command, f"--junitxml={report}"],
+            cwd=ROOT,
+            stdout=subprocess.PIPE if kernel else None,
+            stderr=subprocess.STDOUT if kernel else None,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+        )
+        if kernel:
+            print(f"\n== {name} ==\n{done.stdout}", flush=True)
+        return count_report(report, done.returncode)
 
 
 def count_report(report: Path, code: int) -> Outcome:
@@ -253,6 +280,31 @@ def beside_a_soak(suite: Callable[[], Outcome]) -> Callable[[], Outcome]:
     return both
 
 
+def lanes(programs: list[Program]) -> list[list[Callable[[], Outcome]]]:
+    """Return the suites in two lanes, given the programs of the Rust tests.
+
+    Tests of the kernel wait most of the time, and two at once would disturb each other. All other
+    tests compute while a CPU is idle.
+    """
+    kernel = [program for program in programs if program.folder.name == "waterfill-linux"]
+    others = [
+        replace(program, command=[*_IDLE, *program.command])
+        for program in programs
+        if program not in kernel
+    ]
+    return [
+        [rust(kernel), beside_a_soak(lambda: pytest(kernel=True))],
+        [rust(others), lambda: pytest(kernel=False)],
+    ]
+
+
+def at_once(lanes: list[list[Callable[[], Outcome]]]) -> Outcome:
+    """Run all lanes at the same time, the suites of each one after the other."""
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        done = pool.map(lambda lane: [suite() for suite in lane], lanes)
+        return reduce(Outcome.add, [outcome for lane in done for outcome in lane], Outcome())
+
+
 def heed_signals() -> None:
     """Let the tests' programs start with the default actions of signals, also under `nohup`.
 
@@ -275,20 +327,8 @@ def main() -> int:
         programs, total = prepare()
     if total.failed == 0:
         print("\n== tests ==", flush=True)
-        # The tests of waterfill-linux wait for the kernel most of the time. The others compute,
-        # with a lower priority, so that they delay no timer. pytest comes after them: next to it,
-        # two tests of queues that last for milliseconds failed.
-        waiting = [program for program in programs if program.folder.name == "waterfill-linux"]
-        others = [
-            replace(program, command=["nice", *program.command])
-            for program in programs
-            if program not in waiting
-        ]
-        suites = [rust(waiting), rust(others)]
-        with timed("Rust"), ThreadPoolExecutor(len(suites)) as lanes:
-            for outcome in lanes.map(lambda suite: suite(), suites):
-                total.add(outcome)
-        total.add(beside_a_soak(pytest)())
+        with timed("tests"):
+            total.add(at_once(lanes(programs)))
     print()
     for what, count in total.skipped.items():
         print(f"skipped {what}" + (f" ({count} tests)" if count > 1 else ""))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -163,7 +165,8 @@ def checkout(tmp_path, monkeypatch):
     monkeypatch.setattr(run_tests, "ROOT", tmp_path)
     monkeypatch.setattr(run_tests, "_BUILD", ["true"])
     monkeypatch.setattr(run_tests, "beside_a_soak", lambda suite: suite)
-    monkeypatch.setattr(run_tests, "pytest", lambda: Outcome(4, 1, ["tests.toy::test_page: gone"]))
+    gone = {False: Outcome(4, 1, ["tests.toy::test_page: gone"]), True: Outcome()}
+    monkeypatch.setattr(run_tests, "pytest", lambda kernel: gone[kernel])
     return tmp_path
 
 
@@ -195,26 +198,49 @@ def test_without_a_build_no_test_runs(monkeypatch, capfd, build, programs, faile
     assert last == [f"failed {failed}", "0 passed, 1 failed, 0 skipped"]
 
 
-def test_rust_tests_run_at_the_same_time_and_pytest_after_them(checkout, monkeypatch):
-    """Each of two programs waits for the other's file."""
+def test_the_kernel_has_a_lane_of_its_own(checkout, monkeypatch):
+    """Each of two programs waits for the other's file; pytest follows in both lanes."""
     linux = checkout / "waterfill-linux"
     linux.mkdir()
     both = "touch $0; for i in $(seq 100); do [ -e $1 ] && exit 9; sleep 0.1; done"
     here, there = str(checkout / "here"), str(checkout / "there")
-
     ended = []
 
-    def met(_text: str, code: int) -> Outcome:
-        ended.append(code)
-        return Outcome(passed=int(code == 9), failed=int(code != 9))
+    def met(name: str) -> Callable[[str, int], Outcome]:
+        def count(_text: str, code: int) -> Outcome:
+            ended.append(name)
+            return Outcome(passed=int(code == 9), failed=int(code != 9))
+
+        return count
 
     programs = [
-        Program("computes", ["sh", "-c", both, here, there], checkout, met),
-        Program("waits", ["sh", "-c", both, there, here], linux, met),
+        Program("computes", ["sh", "-c", both, here, there], checkout, met("computes")),
+        Program("waits", ["sh", "-c", both, there, here], linux, met("waits")),
     ]
+
+    def pytest(kernel: bool) -> Outcome:
+        return Outcome(failed=int(("waits" if kernel else "computes") not in ended))
+
     monkeypatch.setattr(run_tests, "prepare", lambda: (programs, Outcome()))
-    monkeypatch.setattr(run_tests, "pytest", lambda: Outcome(failed=int(len(ended) < 2)))
+    monkeypatch.setattr(run_tests, "pytest", pytest)
     assert run_tests.main() == 0
+
+
+def test_both_calls_of_pytest_share_the_tests(monkeypatch):
+    """What one call names, the other leaves out, and all of it exists."""
+    called = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        called.append(command)
+        return subprocess.CompletedProcess(command, 5, "")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    run_tests.pytest(kernel=True)
+    run_tests.pytest(kernel=False)
+    named = [part for part in called[0] if part.startswith("tests/")]
+    assert named == [part[9:] for part in called[1] if part.startswith("--ignore=")]
+    assert len(named) == 3
+    assert all((run_tests.ROOT / path).exists() for path in named)
 
 
 def test_the_soak_is_one_test_that_passes_fails_or_is_skipped_with_its_reason():
