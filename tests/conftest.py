@@ -6,12 +6,14 @@ import json
 import signal
 import sys
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import hypothesis
 import pytest
 
 import browser
+from waterfill.analysis import draw
 from waterfill.cli import commands
 
 # The same cases on every run; `--hypothesis-profile=default` looks further.
@@ -64,6 +66,22 @@ def chromium(tmp_path_factory):
         pytest.skip("no Chromium is installed")
     with browser.launched(tmp_path_factory.mktemp("browser")) as found:
         yield found
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Write empty files instead of figures, each of which takes one to two seconds of CPU."""
+
+    def save(figure, stem, formats=()):
+        names = [f"{stem.name}.{kind}" for kind in formats or figure.look.formats]
+        for name in names:
+            stem.with_name(name).touch()
+        return [stem.with_name(name) for name in names]
+
+    monkeypatch.setattr(
+        draw, "_readable", lambda sheet, look: SimpleNamespace(sheet=sheet, look=look)
+    )
+    monkeypatch.setattr(draw, "save", save)
 
 
 @dataclass

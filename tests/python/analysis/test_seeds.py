@@ -131,6 +131,7 @@ def test_the_table_over_seeds_fits(waterfill, scenario):
     assert max(map(len, ran.out.splitlines())) <= 80
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_seeds_that_change_nothing_are_one_sentence_without_tests(waterfill, scenario, tmp_path):
     fixed = SCENARIO[: SCENARIO.index("[[traffic]]")] + 'start_jitter = "0 s"\n'
     (tmp_path / "s.toml").write_text(fixed)

@@ -107,6 +107,7 @@ def test_run_prints_slowdowns_by_size_and_draws_them(waterfill, scenario, tmp_pa
 
 
 @pytest.mark.filterwarnings("ignore::waterfill.network.protocols.Misfit")
+@pytest.mark.usefixtures("undrawn")
 def test_compare_has_the_completion_times_of_sources_alone(waterfill, scenario, tmp_path):
     out = tmp_path / "out"
     command = ("compare", str(scenario), "--protocols", "xcp,cubic", "-o", str(out))
@@ -152,6 +153,7 @@ def test_large_rates_have_no_decimals(waterfill):
     assert "…" not in shown
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_tables_and_pages_say_which_rates_the_ideal_has(waterfill, tmp_path):
     (tmp_path / "s.toml").write_text(
         'duration = "2 s"\nprotocol = "cubic"\n[[link]]\nname = "l"\nfrom = "a"\nto = "b"\n'

@@ -136,6 +136,7 @@ def test_protocol_replaces_the_default_only(waterfill, scenario, tmp_path):
     assert [flow["protocol"] for flow in ran.document["flows"]] == ["window", "maxnet"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_traffic_is_reported_apart(waterfill, tmp_path):
     (tmp_path / "t.toml").write_text(SCENARIO + TRAFFIC)
     ran = waterfill("run", "t.toml", "--json", "-o", "out")
@@ -152,6 +153,7 @@ def test_flows_are_grouped_when_there_are_many(waterfill, scenario):
     assert "f[19]" in waterfill("run", scenario, "--set", "flow.f.count=20").out
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_output_directory(waterfill, scenario):
     ran = waterfill("run", scenario, "--json", "-o", "out/here")
     assert ran.code == 0
@@ -402,6 +404,7 @@ def test_reproduce_prints_values_and_where_the_figure_is(waterfill, papers):
     assert Path("out/paper/one/flows.parquet").is_file()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_reproduce_writes_where_it_is_told(waterfill, papers):
     assert waterfill("reproduce", "paper/one", "-o", "here").code == 0
     assert Path("here/rates.svg").is_file()

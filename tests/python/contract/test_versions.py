@@ -168,6 +168,7 @@ def test_a_version_that_is_no_whole_number_is_refused(folder, value):
         load_run(folder)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_newer_comparison_is_refused(run, tmp_path):
     comparison = compare.of({"maxnet": run})
     comparison.write(comparison.document(), tmp_path / "c")

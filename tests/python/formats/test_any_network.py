@@ -126,7 +126,7 @@ def accepted(layout, chosen):
     return ends, written
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(name=st.sampled_from(sorted(WRITERS)), graph=graphs(), chosen=options())
 def test_any_imported_network_is_refused_or_runs(name, graph, chosen):
     with tempfile.TemporaryDirectory() as folder:
