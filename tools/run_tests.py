@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -185,9 +184,9 @@ def timed(name: str) -> Iterator[None]:
     print(f"{name}: {time.monotonic() - start:.0f} s", flush=True)
 
 
-# Runs a command only while a CPU is idle, so that it delays no timer of the kernel's tests. With
-# `nice`, a process that wakes up may have to wait for some milliseconds.
-_IDLE = ["chrt", "--idle", "0"] if shutil.which("chrt") else ["nice"]
+# Tests of the kernel need root, who may raise their priority. The other tests then delay no timer,
+# and a busy host does not stop them, as it would at the lowest priority.
+_FIRST = ["nice", "-n", "-15"] if os.geteuid() == 0 else []
 
 # Tests that load programs into the kernel or measure in its networks. They run one after another.
 KERNEL = (
@@ -198,16 +197,16 @@ KERNEL = (
 
 
 def pytest(kernel: bool) -> Outcome:
-    """Run the Python tests: those of the kernel, or all others on every CPU that is idle."""
+    """Run the Python tests: those of the kernel, or all others on every CPU."""
     command = [sys.executable, "-m", "pytest", "--durations=20", "--durations-min=4"]
     if kernel:
-        command += KERNEL
+        command = [*_FIRST, *command, *KERNEL]
     else:
         # One file stays in one process, so that its tests share a browser, a build or a network.
         # Files keep the order of tests/conftest.py, while xdist would sort by number.
         spread = ["--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile"]
         ignored = [f"--ignore={path}" for path in KERNEL]
-        command = [*_IDLE, *command, *spread, "--no-loadscope-reorder", *ignored]
+        command = [*command, *spread, "--no-loadscope-reorder", *ignored]
     name = "pytest, kernel" if kernel else "pytest, all others"
     with tempfile.TemporaryDirectory() as folder, timed(name):
         report = Path(folder) / "report.xml"
@@ -284,16 +283,13 @@ def lanes(programs: list[Program]) -> list[list[Callable[[], Outcome]]]:
     """Return the suites in two lanes, given the programs of the Rust tests.
 
     Tests of the kernel wait most of the time, and two at once would disturb each other. All other
-    tests compute while a CPU is idle.
+    tests compute.
     """
     kernel = [program for program in programs if program.folder.name == "waterfill-linux"]
-    others = [
-        replace(program, command=[*_IDLE, *program.command])
-        for program in programs
-        if program not in kernel
-    ]
+    others = [program for program in programs if program not in kernel]
+    first = [replace(program, command=[*_FIRST, *program.command]) for program in kernel]
     return [
-        [rust(kernel), beside_a_soak(lambda: pytest(kernel=True))],
+        [rust(first), beside_a_soak(lambda: pytest(kernel=True))],
         [rust(others), lambda: pytest(kernel=False)],
     ]
 
