@@ -8,6 +8,7 @@ load they run one after another. A time is from connect() to the last byte.
 from __future__ import annotations
 
 import heapq
+import math
 import os
 import random
 import selectors
@@ -22,7 +23,9 @@ from validation.study import DAEMON, Option, Options, Study, linux_code, on_linu
 from validation.tables import markdown
 from validation.testbed.connections import difference
 from validation.testbed.maxnet_special import bed, isolated, streams
+from waterfill.runs import backends
 from waterfill.runs.result import Document
+from waterfill.scenario.loading import from_dict
 from waterfill.testbed.bed import RunNetwork
 
 RATE_BPS = 100e6
@@ -91,6 +94,24 @@ def equal_shares(load: float, seconds: float, rate_bps: float) -> dict[int, list
             assert ends_s is not None
             now_s = ends_s
             took_s[size].append(2 * _RTT_S + now_s - begin_s)
+    return {size: sorted(times) for size, times in took_s.items()}
+
+
+def simulated(load: float, seconds: float) -> dict[int, list[float]]:
+    """Return the sorted times (s) of all downloads by size from the simulator, with MaxNet as the
+    kernel's hosts compute it. A time begins with the SYN; there is no request.
+    """
+    jobs = plan(load, seconds)
+    link = {"name": "l", "from": "a", "to": "b", "rate": f"{RATE_BPS:g} bit/s",
+            "delay": "10 ms", "buffer": "2 bdp"}  # fmt: skip
+    flows = [{"name": f"f{n}", "path": ["l"], "start": f"{begin_s:.9f} s", "size": f"{size} B"}
+             for n, (begin_s, size) in enumerate(jobs)]  # fmt: skip
+    document = {"protocol": "maxnet", "duration": f"{seconds + _PATIENCE_S} s", "link": [link],
+                "flow": flows, "params": {"maxnet": {"arithmetic": "kernel-host"}}}  # fmt: skip
+    ended = [one["completed_s"] for one in backends.run(from_dict(document)).summary["flows"]]
+    took_s: dict[int, list[float]] = {size: [] for _, size, _, _ in SIZES}
+    for (begin_s, size), end_s in zip(jobs, ended, strict=True):
+        took_s[size].append(math.inf if end_s is None else end_s - begin_s)
     return {size: sorted(times) for size, times in took_s.items()}
 
 
@@ -253,7 +274,9 @@ def row(case: FctCase, found: Document) -> list[str]:
 
 
 def table(found: Mapping[FctCase, Document]) -> str:
-    """Return the table, with the number of downloads of each size."""
+    """Return the table of the cases, of equal shares and of the simulator, with the number of
+    downloads of each size.
+    """
     head = "|".join(["load", "law", *(name for name, *_ in SIZES), "late:|fallbacks:|host load:"])
     counts = []
     for load, seconds in dict.fromkeys((case.load, case.seconds) for case in found):
@@ -262,9 +285,12 @@ def table(found: Mapping[FctCase, Document]) -> str:
         counts.append(f"- {load:.0%}: {each}")
     rows = [row(case, one) for case, one in found.items()]
     for load, seconds in dict.fromkeys((case.load, case.seconds) for case in found):
-        ideal = equal_shares(load, seconds, _TARGET * RATE_BPS)
-        cells = [cell(ideal[size]) for _, size, _, _ in SIZES]
-        rows.append([f"{load:.0%}", "equal shares", *cells, "", "", ""])
+        compared = {"equal shares": equal_shares(load, seconds, _TARGET * RATE_BPS)}
+        if load:
+            compared["`maxnet`, simulated"] = simulated(load, seconds)
+        for name, times in compared.items():
+            cells = [cell(times[size]) for _, size, _, _ in SIZES]
+            rows.append([f"{load:.0%}", name, *cells, "", "", ""])
     return markdown(head, rows) + "\n\nDownloads:\n\n" + "\n".join(counts)
 
 
