@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from waterfill.errors import InputError
 from waterfill.evaluation import api, suites
 from waterfill.evaluation.api import evaluate
 from waterfill.evaluation.plan import Plan, Subject
+from waterfill.papers import jobs
 from waterfill.papers.measures.links import queue_max
+from waterfill.runs import pool
 from waterfill.runs.backends import run
 from waterfill.runs.result import to_json
 from waterfill.scenario.loading import load
@@ -52,9 +55,24 @@ def test_a_limit_of_the_rival_is_a_factor_of_the_rivals_own_run(suite):
     assert found.cells[0].limits[0].value == found.cells[0].limits[0].others["cubic"]
 
 
-def test_the_same_seeds_give_the_same_bytes(suite):
-    documents = [evaluate("cubic", suite=suite, cached=False).document for _ in range(2)]
-    assert to_json(documents[0]) == to_json(documents[1])
+def test_the_same_seeds_give_the_same_bytes_with_any_cache_threads_and_order_of_runs(
+    suite, monkeypatch
+):
+    texts, kept = [], []
+    for threads, cached in [(2, False), (1, False), (2, True), (2, True)]:
+        monkeypatch.setattr(pool, "cpus", lambda threads=threads: threads)
+        order = random.Random(len(kept))
+        monkeypatch.setattr(jobs, "_work", lambda _, order=order: order.random())
+        kept.append(0)
+
+        def count(_: object, found: int) -> None:
+            kept[-1] += found
+
+        found = evaluate("cubic", suite=suite, cached=cached, planned=count)
+        texts.append(to_json(found.document))
+    assert texts == texts[:1] * 4
+    assert kept[:2] == [0, 0]
+    assert kept[3] > 0
 
 
 def test_a_cells_file_repeats_its_run(suite, tmp_path):
