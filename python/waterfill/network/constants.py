@@ -126,10 +126,7 @@ _CODE = (
     Constant("code_min", of_link(1e-5), "17 doublings of codes below the fastest link"),
     Constant("code_max", of_link(2), "a code must reach the fastest link"),
 )
-_DEMAND = (
-    Constant("x_max", of_link(1e4), "must exceed every link; only shifts prices"),
-    Constant("x_min", of_link(1e-9), "bounds prices"),
-)
+_X_MAX = Constant("x_max", of_link(1e4), "must exceed every link; only shifts prices")
 _XCP = (
     Constant("min_interval", rtts(1 / 12), "a twelfth of the mean RTT that it bounds", most=_TEN),
     Constant("max_interval", rtts(100), "must not bound the mean RTT", least=rtts(2 / 3)),
@@ -139,11 +136,12 @@ _XCP = (
 
 LAWS: Mapping[str, tuple[Constant, ...]] = {
     "maxnet": (
-        *_DEMAND,
+        _X_MAX,
+        Constant("x_min", of_link(1e-3), "1,000 flows; bounds the price that an incast leaves"),
         Constant("t", rtts(2.4), "α·T is the RTT: `theory stability maxnet --tune`", most=_SLOW),
         Constant("alpha", 0.42, "`theory stability maxnet --tune` with dt_p of RTT/12"),
         Constant("eta", 0.1, "`theory stability maxnet --tune` with dt_p of RTT/12"),
-        Constant("t_0", rtts(1), "drains a queue in an RTT; 6 us to 50 us measured"),
+        Constant("t_0", rtts(1 / 3), "a 64:1 incast queues half of what it does with an RTT"),
         Constant("dt_p", rtts(1 / 12), "a price is at most a tenth of an RTT old", most=rtts(0.25)),
         Constant("dt_min", Amount(1, "packet times"), "an update for each packet", most=rtts(1)),
         Constant("promise", True, "N flows of an incast must not all start with the whole link"),
@@ -152,7 +150,8 @@ LAWS: Mapping[str, tuple[Constant, ...]] = {
         *_CODE,
     ),
     "maxnet2006": (
-        *_DEMAND,
+        _X_MAX,
+        Constant("x_min", of_link(1e-9), "bounds prices"),
         Constant("t", rtts(0.5), "the thesis' 50 ms at 100 ms", most=_SLOW),
         Constant("dt_source", rtts(1 / 100), "the thesis' 1 ms at 100 ms", most=rtts(1)),
         Constant("dt", rtts(1 / 12), "a price is at most a tenth of an RTT old", most=rtts(0.25)),
@@ -214,7 +213,7 @@ LAWS: Mapping[str, tuple[Constant, ...]] = {
         Constant("period", rtts(670), "the draft's 67 s, over its 20 s"),
         Constant("t", rtts(2.4), "as maxnet", most=_SLOW),
         Constant("dt_p", rtts(1 / 12), "as maxnet", most=rtts(0.25)),
-        Constant("t_0", rtts(1), "as maxnet"),
+        Constant("t_0", rtts(1), "drains a queue in an RTT"),
         Constant("mu", 0.95, "as maxnet"),
     ),
 }
