@@ -334,7 +334,9 @@ def figures(result: Result, allocated: Allocation, link: str) -> Figures:
             worst_flow=latest[1],
             never=_never(flows, counts, "start_up_s"),
         ),
-        transfers=transfers.overall(result.transfers) if result.network.has_transfers else None,
+        transfers=transfers.overall(result.transfers, result.slowdown_contents)
+        if result.network.has_transfers
+        else None,
         flows=flows,
         hosts=hosts.of_run(result.summary),
     )

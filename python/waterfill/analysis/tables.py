@@ -29,7 +29,7 @@ from waterfill.scenario.units import TIME, VOLUME, percent
 if TYPE_CHECKING:
     from waterfill.analysis.documents import Estimate, Figures
     from waterfill.analysis.hosts import HostFigures
-    from waterfill.analysis.transfers import Overall, SizeBin
+    from waterfill.analysis.transfers import IncastSummary, Overall, SizeBin
 
 Row = TypeVar("Row")
 TablePlace: TypeAlias = Literal["terminal", "page"]
@@ -392,21 +392,43 @@ TRANSFERS: Sequence[Column[SizeBin]] = (
     Column("flows by size", _size),
     Column("flows", lambda size: size.flows),
     Column("unfinished", lambda size: size.unfinished, short="un-\nfinished"),
-    Column("slowdown mean", lambda size: size.slowdown.mean, form=".2f",
-           short="slowdown\nmean"),
-    Column("slowdown p50", lambda size: size.slowdown.p50, form=".2f", short="p50"),
-    Column("slowdown p90", lambda size: size.slowdown.p90, form=".2f", short="p90"),
+    Column("slowdown mean", lambda size: size.slowdown.mean, form=".2f", where="page"),
+    Column("slowdown p50", lambda size: size.slowdown.p50, form=".2f", short="slowdown\np50"),
+    Column("slowdown p90", lambda size: size.slowdown.p90, form=".2f", where="page"),
+    Column("slowdown p95", lambda size: size.slowdown.p95, form=".2f", short="p95"),
     Column("slowdown p99", lambda size: size.slowdown.p99, form=".2f", short="p99"),
+    Column("slowdown p99.9", lambda size: size.slowdown.p999, form=".2f", short="p99.9"),
     Column("completion p50", lambda size: size.completion_s.p50, "ms", 1e-3, ".3g",
            short="time p50", seconds=1),
     Column("completion p99", lambda size: size.completion_s.p99, "ms", 1e-3, ".3g",
            short="p99", seconds=1),
 )  # fmt: skip
 
-SLOWDOWN = (
-    "slowdown: completion time ÷ ideal time on the empty network, with the rates and delays of the "
-    "run's start, of completed flows."
-)
+INCASTS: Sequence[Column[IncastSummary]] = (
+    Column("incast", lambda of: of.source),
+    Column("arrivals", lambda of: of.arrivals),
+    Column("flows each", lambda of: of.flows),
+    Column("unfinished", lambda of: of.unfinished),
+    Column("last flow p50", lambda of: of.completion_s.p50, "ms", 1e-3, ".4g",
+           short="last p50", seconds=1),
+    Column("last flow p99", lambda of: of.completion_s.p99, "ms", 1e-3, ".4g", short="p99",
+           seconds=1),
+    Column("last flow max", lambda of: of.slowest_s, "ms", 1e-3, ".4g", short="max", seconds=1),
+)  # fmt: skip
+
+_CONTENTS: Mapping[str, str] = {
+    "handshake": "",
+    "one-way": "both from the first data to the last byte at the receiver, ",
+    "rtt": "both from the first data to the last acknowledgement, ",
+}
+
+
+def slowdown(contents: str) -> str:
+    """Return the note under a table of slowdowns. `contents` is `Result.slowdown_contents`."""
+    return (
+        f"slowdown: completion time ÷ ideal time on the empty network, {_CONTENTS[contents]}with "
+        "the rates and delays of the run's start, of completed flows."
+    )
 
 
 # --- comparisons -------------------------------------------------------------------------------

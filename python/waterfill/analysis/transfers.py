@@ -21,6 +21,8 @@ from waterfill.runs.result import percentile
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from waterfill.contract.network import Network
+
 Quantity: TypeAlias = Literal["slowdown", "completion_s"]
 
 EDGES_BYTES = (10e3, 100e3, 1e6, 10e6)
@@ -33,7 +35,9 @@ class Spread(Record):
     mean: float | None
     p50: float | None
     p90: float | None
+    p95: float | None
     p99: float | None
+    p999: float | None
 
 
 class SizeBin(Record):
@@ -53,8 +57,9 @@ def spread(values: Series) -> Spread:
     """Return the mean and the percentiles of all values that are not NaN."""
     found = np.sort(values[np.isfinite(values)]).tolist()
     mean = math.fsum(found) / len(found) if found else None
-    p50, p90, p99 = (percentile(found, percent) for percent in (50, 90, 99))
-    return Spread(mean=mean, p50=p50, p90=p90, p99=p99)
+    p50, p90, p95, p99 = (percentile(found, percent) for percent in (50, 90, 95, 99))
+    p999 = percentile(found, 999, of=1000)
+    return Spread(mean=mean, p50=p50, p90=p90, p95=p95, p99=p99, p999=p999)
 
 
 def completed_ms(table: pa.Table) -> list[float]:
@@ -70,17 +75,112 @@ class Overall(Record):
     unfinished: int
     completion_s: Spread
     slowdown: Spread
+    ideal: str = "handshake"
+    """What the slowdowns' times contain: see `Result.slowdown_contents`."""
 
 
-def overall(table: pa.Table) -> Overall:
+def overall(table: pa.Table, ideal: str = "handshake") -> Overall:
     """Return the number, completion times and slowdowns of all transfers in a table."""
     took_s = values(table, "completion_s")
-    return Overall(
+    found = Overall(
         flows=len(took_s),
         unfinished=int(np.isnan(took_s).sum()),
         completion_s=spread(took_s),
         slowdown=spread(values(table, "slowdown")),
     )
+    if ideal != "handshake":
+        found.ideal = ideal
+    return found
+
+
+def edges(table: pa.Table, bins: str | Sequence[float] = "decades") -> list[float]:
+    """Return the limits between size bins (bytes), ascending.
+
+    `bins` is "decades" (`EDGES_BYTES`), "deciles" (ten bins of as many flows each, as in HPCC's
+    figures), "sizes" (a bin for each size), or the limits themselves.
+    """
+    if not isinstance(bins, str):
+        return list(bins)
+    if bins == "decades":
+        return list(EDGES_BYTES)
+    found = np.sort(values(table, "size_bytes"))
+    if bins == "sizes":
+        return list(np.unique(found)[:-1].tolist())
+    tenths = {percentile(found.tolist(), percent) for percent in range(10, 100, 10)}
+    return sorted(edge for edge in tenths if edge is not None and edge < found[-1])
+
+
+class Incast(Record):
+    """Flows that one arrival of an incast has started. The times are None until all are
+    complete.
+    """
+
+    source: str
+    start_s: float
+    flows: int
+    unfinished: int
+    completion_s: float | None
+    """Time from the arrival until the last flow's receiver had all its data."""
+
+
+def incasts(table: pa.Table, network: Network) -> list[Incast]:
+    """Return the arrivals of all incasts, by source and start."""
+    import pyarrow.compute as pc
+
+    found = []
+    for source in network.traffic:
+        if source.flows is None or source.flows.fan_in == 1:
+            continue
+        mine = table.filter(pc.equal(table["source"].cast("string"), source.name))
+        start_s, took_s = values(mine, "start_s"), values(mine, "completion_s")
+        arrival = values(mine, "index").astype(np.int64) // source.flows.fan_in
+        for number in np.unique(arrival):
+            there = arrival == number
+            unfinished = int(np.isnan(took_s[there]).sum())
+            last_s = None if unfinished else float(took_s[there].max())
+            found.append(
+                Incast(
+                    source=source.name,
+                    start_s=float(start_s[there][0]),
+                    flows=int(there.sum()),
+                    unfinished=unfinished,
+                    completion_s=last_s,
+                )
+            )
+    return found
+
+
+class IncastSummary(Record):
+    """Arrivals of one source of incasts, and the time (s) until the last flow of each is complete,
+    of those that are.
+    """
+
+    source: str
+    arrivals: int
+    flows: int
+    """Number of flows that each arrival starts."""
+    unfinished: int
+    completion_s: Spread
+    slowest_s: float | None
+
+
+def incast_summaries(table: pa.Table, network: Network) -> list[IncastSummary]:
+    """Return a summary of each source of incasts that has started flows."""
+    found = []
+    for name, group in itertools.groupby(incasts(table, network), lambda one: one.source):
+        mine = list(group)
+        last_s = [one.completion_s for one in mine if one.completion_s is not None]
+        found.append(
+            IncastSummary(
+                source=name,
+                arrivals=len(mine),
+                flows=mine[0].flows,
+                unfinished=len(mine) - len(last_s),
+                completion_s=spread(np.array(last_s, dtype=np.float64)),
+                slowest_s=max(last_s, default=None),
+            )
+        )
+    return found
 
 
 def by_size(table: pa.Table, edges_bytes: Sequence[float] = EDGES_BYTES) -> list[SizeBin]:

@@ -30,7 +30,7 @@ from waterfill.cli.arguments import (
     quantity,
 )
 from waterfill.cli.console import Unwritten, print_json, print_text, show
-from waterfill.errors import InputError, one_line
+from waterfill.errors import InputError, one_line, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -53,6 +53,15 @@ CaptureLinks = Annotated[
         "--pcap-link",
         metavar="LINK",
         help="Capture only this link, in both directions; repeatable.",
+    ),
+]
+Bins = Annotated[
+    str | None,
+    Option(
+        "--bins",
+        metavar="BINS",
+        help="Size bins of the completion times: decades, deciles (ten bins of as many flows "
+        'each), sizes (one for each), or limits such as "10 kB,1 MB". Default: decades.',
     ),
 ]
 CaptureLimit = Annotated[
@@ -154,6 +163,7 @@ def run(
     log_law: LogLaw = None,
     law: OwnLaw = None,
     style: Style = "screen",
+    bins: Bins = None,
 ) -> None:
     """Run a scenario; print the rates of flows and queues of links."""
     from waterfill.runs import backends
@@ -162,6 +172,7 @@ def run(
 
     backends.check(on)
     _check_style(style, output)
+    limits = _bins(bins)
     loaded = load(scenario, overrides(protocol, sets, seed))
     # Of a file with several laws, the run has those that its flows name.
     every = laws_of(law)
@@ -194,7 +205,7 @@ def run(
     if json:
         print_text(result.to_json())
     else:
-        _show_run(result)
+        _show_run(result, limits)
         if on == "sim":
             hint_of_chance([loaded], own, "waterfill compare {} --seeds 5")
         if output is not None and not unwritten.errors:
@@ -218,14 +229,33 @@ def _endpoints(options: list[str]) -> Endpoints | None:
     return endpoints.parse(options)
 
 
-def _show_run(result: Result) -> None:
+def _show_run(result: Result, bins: str | list[float]) -> None:
     from waterfill.cli import tables
 
     show(*tables.run(result.summary))
     if result.network.has_transfers:
-        from waterfill.analysis.transfers import by_size
+        from waterfill.analysis.transfers import by_size, edges, incast_summaries
 
-        show(*tables.transfers(by_size(result.transfers)))
+        table = result.transfers
+        show(*tables.transfers(by_size(table, edges(table, bins)), result.slowdown_contents))
+        show(*tables.incasts(incast_summaries(table, result.network)))
+
+
+def _bins(text: str | None) -> str | list[float]:
+    """Return the size bins of an option: the name of a rule, or limits (bytes)."""
+    from waterfill.scenario.units import VOLUME
+
+    named = ("decades", "deciles", "sizes")
+    if text is None or text in named:
+        return text or "decades"
+    try:
+        limits = [VOLUME.parse(part.strip()) for part in text.split(",")]
+    except ValueError:
+        wanted = f'{", ".join(named)}, or limits such as "10 kB,1 MB"'
+        raise InputError("command line", "bins", f"must be {wanted}, got {shown(text)}") from None
+    if any(below >= above for below, above in itertools.pairwise(limits)):
+        raise InputError("command line", "bins", f"limits must rise, got {shown(text)}")
+    return limits
 
 
 def _stage(output: Path) -> Stage:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from waterfill.analysis.conformance import Finding
     from waterfill.analysis.documents import BackendDifference, ComparedRun, OverSeeds
     from waterfill.analysis.response import LossCase
-    from waterfill.analysis.transfers import SizeBin
+    from waterfill.analysis.transfers import IncastSummary, SizeBin
     from waterfill.network.protocols import ParamInfo, ProtocolInfo
 
 Row = TypeVar("Row")
@@ -239,9 +239,16 @@ def _completion(title: str, entries: Sequence[tuple[str, int, int, Times]]) -> l
     return parts
 
 
-def transfers(rows: Sequence[SizeBin]) -> list[Table | Text]:
-    """Return the table of a run's slowdowns by size and a note, or an empty list without flows."""
-    return [printed(model.TRANSFERS, rows), Text(model.SLOWDOWN)] if rows else []
+def incasts(rows: Sequence[IncastSummary]) -> list[Table | Text]:
+    """Return the table of a run's incasts, or an empty list without one."""
+    return [printed(model.INCASTS, rows)] if rows else []
+
+
+def transfers(rows: Sequence[SizeBin], contents: str) -> list[Table | Text]:
+    """Return the table of a run's slowdowns by size and a note, or an empty list without flows.
+    `contents` is `Result.slowdown_contents`.
+    """
+    return [printed(model.TRANSFERS, rows), Text(model.slowdown(contents))] if rows else []
 
 
 def response(found: Sequence[LossCase]) -> list[Table | Text]:
@@ -326,7 +333,9 @@ def compare(runs: Mapping[str, ComparedRun], seeds: int = 1) -> list[Table | Tex
         parts += [Text(line, style="yellow") for line in own]
     moved = [(name, mine) for name, mine in rows if mine.transfers]
     if moved:
-        parts += [Text(), printed([model.RUNS[0], *model.MOVED], moved), Text(model.SLOWDOWN)]
+        parts += [Text(), printed([model.RUNS[0], *model.MOVED], moved)]
+        contents = dict.fromkeys(f.transfers.ideal for _, f in moved if f.transfers)
+        parts += [Text(model.slowdown(one)) for one in contents]
     mine = first.compare
     notes = (
         f"util. (utilization) and queue (mean, p99, max): of {one_line(mine.bottleneck)}, the "

@@ -96,7 +96,11 @@ def result_tables(result: Result, prefix: str = "") -> list[Table]:
         model.Table("links", "Links", model.LINKS, links),
         model.Table("traffic", "Other traffic", model.TRAFFIC, summary.traffic),
         model.Table(
-            "transfers", "Completion times by size", model.TRANSFERS, sizes, model.SLOWDOWN
+            "transfers",
+            "Completion times by size",
+            model.TRANSFERS,
+            sizes,
+            model.slowdown(result.slowdown_contents),
         ),
     ]
     return [tables.of(table, prefix) for table in found if table.rows]

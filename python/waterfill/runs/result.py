@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
@@ -174,9 +175,10 @@ class Result:
         """Table of all flows with a size that have started. See docs/reference/traffic.md.
 
         Columns: source (name of the group or of the traffic source), index (within it), protocol,
-        start_s, size_bytes, completed_s (the receiver had the last byte), completion_s (since
-        start_s), ideal_s (on the empty network), slowdown (completion_s / ideal_s); null while
-        unfinished.
+        from and to (sending and receiving host), start_s, size_bytes, completed_s (the receiver had
+        the last byte), completion_s (since start_s), ideal_s (on the empty network, with what the
+        scenario's `ideal` names), slowdown (the flow's time with the same contents / ideal_s); null
+        while unfinished.
         """
         return self._transfers()
 
@@ -256,7 +258,39 @@ class Result:
         found = transfers.collect(self.network, self.summary.flows, arrived, end_s)
         headers = {p.name: p.header_bytes for p in protocols.load().values()}
         headers |= {name: law.header_bytes for name, law in (self.summary.laws or {}).items()}
-        return transfers.to_table(found, transfers.ideal_s(found, self.network, headers))
+        ideal = transfers.ideal(found, self.network, headers, self._ideal)
+        return transfers.to_table(found, ideal, self.network, self._ends)
+
+    @property
+    def slowdown_contents(self) -> str:
+        """What the times of slowdowns contain next to the data's way: "handshake", "one-way" or
+        "rtt".
+        """
+        return self._ideal or "handshake"
+
+    @cached_property
+    def _ideal(self) -> str | None:
+        """The scenario's key `ideal`."""
+        value = self._document.get("ideal")
+        return value if isinstance(value, str) else None
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        """The scenario's file as a dictionary."""
+        if sys.version_info >= (3, 11):
+            import tomllib
+        else:
+            import tomli as tomllib
+        return tomllib.loads(self.scenario_toml)
+
+    @cached_property
+    def _ends(self) -> dict[str, tuple[str, str]]:
+        """Start and end node of each link direction, by its name."""
+        found: dict[str, tuple[str, str]] = {}
+        for link in self._document.get("link", ()):
+            found[link["name"]] = (link["from"], link["to"])
+            found[f"{link['name']}:rev"] = (link["to"], link["from"])
+        return found
 
     def _messages(self) -> pa.Table:
         import pyarrow.compute as pc
@@ -489,12 +523,12 @@ def completion_times(took_ms: Iterable[float]) -> Times:
     )
 
 
-def percentile(values: Sequence[float], percent: int) -> float | None:
+def percentile(values: Sequence[float], percent: int, of: int = 100) -> float | None:
     """Return a percentile, the smallest value that `percent` of the sorted values do not exceed, or
-    None without values.
+    None without values. `of` = 1000 counts in thousandths.
     """
-    # The smallest i with (i + 1) / n ≥ percent / 100, in integers.
-    place = max(0, -(-percent * len(values) // 100) - 1)
+    # The smallest i with (i + 1) / n ≥ percent / of, in integers.
+    place = max(0, -(-percent * len(values) // of) - 1)
     return float(values[place]) if len(values) else None
 
 

@@ -253,6 +253,8 @@ _NUMBERS = {
 }
 _NAMES: dict[str, tuple[str, ...]] = {which: (name,) for which, name in NAME_COLUMN.items()}
 _NAMES |= {"transfers": ("source", "protocol"), "messages": ("flow",)}
+# Names that results of 0.2.0 lack.
+_NEW_NAMES: dict[str, tuple[str, ...]] = {"transfers": ("from", "to")}
 
 
 def _check_columns(which: str, schema: pa.Schema) -> None:
@@ -266,7 +268,7 @@ def _check_columns(which: str, schema: pa.Schema) -> None:
             raise ValueError(f"no column {name}")
     for field in schema:
         kind = field.type
-        if field.name in _NAMES[which]:
+        if field.name in (*_NAMES[which], *_NEW_NAMES.get(which, ())):
             good = pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type)
         else:
             good = pa.types.is_integer(kind) or pa.types.is_floating(kind)

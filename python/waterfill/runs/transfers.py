@@ -1,18 +1,20 @@
 """The table of transfers: every flow with a size, with its completion time and its slowdown.
 
-The ideal time of a flow is the least that the network allows it: the handshake, then all its
-packets back to back, each stored and forwarded by every link at the link's rate, with no other
-packet anywhere. Packet k leaves link i no earlier than packet k - 1 has left it and packet k has
-left link i - 1; the longest chain of such waits is the time of the last packet. With n - 1 full
-packets and a last one that is not larger, it passes the full packets up to some link j, waits there
-for the slowest link so far, and follows the last packet from j on: `ideal_s` takes the largest j.
+The ideal time of a flow is the least that the network allows it: the handshake, then
+all its packets back to back, each stored and forwarded by every link at the link's rate, with
+no other packet anywhere. Packet k leaves link i no earlier than packet k - 1 has left it and packet
+k has left link i - 1; the longest chain of such waits is the time of the last packet. With n - 1
+full packets and a last one that is not larger, it passes the full packets up to some link j, waits
+there for the slowest link so far, and follows the last packet from j on: `ideal` takes the largest
+j.
+The scenario's `ideal` says what both times of a slowdown contain next to the way of the data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +30,8 @@ Numbers: TypeAlias = npt.NDArray[np.float64]
 Indexes: TypeAlias = npt.NDArray[np.int64]
 
 COLUMNS = (
-    "source", "index", "protocol", "start_s", "size_bytes", "completed_s", "completion_s",
-    "ideal_s", "slowdown",
+    "source", "index", "protocol", "from", "to", "start_s", "size_bytes", "completed_s",
+    "completion_s", "ideal_s", "slowdown",
 )  # fmt: skip
 
 # The core's columns of the flows that traffic sources have started.
@@ -107,26 +109,40 @@ def _arrivals_before(network: Network) -> Indexes:
     return np.cumsum(starts_flows) - starts_flows
 
 
-def ideal_s(transfers: Transfers, network: Network, header_bytes: Mapping[str, int]) -> Numbers:
-    """Return each transfer's time from SYN to last byte (s) on an otherwise empty network.
+class Ideal(NamedTuple):
+    """Ideal time of each transfer (s), and the time (s, may be negative) that its slowdown adds to
+    its completion time.
+    """
 
-    `header_bytes` are those of each protocol beside TCP's and IP's. Rates are the links' `rate`
-    (a token bucket counts with its rate), delays their propagation; loss does not count.
+    time_s: Numbers
+    added_s: Numbers
+
+
+def ideal(
+    transfers: Transfers,
+    network: Network,
+    header_bytes: Mapping[str, int],
+    contents: str | None = None,
+) -> Ideal:
+    """Return each transfer's time on an otherwise empty network.
+
+    `header_bytes` are those of each protocol in addition to TCP's and IP's. Rates are the links'
+    `rate` (a token bucket counts with its rate), delays their propagation; loss does not count.
+    `contents` is the scenario's `ideal`; None is "handshake".
     """
     entries = transfers.sources
     if not entries:
-        return np.zeros(0)
+        return Ideal(np.zeros(0), np.zeros(0))
     rate_bps = np.array([link.rate_bps for link in network.links])
     delay_s = np.array([link.delay_s for link in network.links])
     bits = 8.0
-    ways = [[_own_way(flow)] for flow in entries[: len(entries) - len(network.arriving)]]
-    ways += [source.flows.ways for source in network.traffic if source.flows is not None]
+    ways = _ways(entries, network)
     offsets = np.cumsum([0, *map(len, ways)])
     rows = [(entry, way) for entry, of_it in zip(entries, ways, strict=True) for way in of_it]
     # One row per route, one column per link; the access link first; zero where there is none.
     width = 1 + max(len(way.forward) for _, way in rows)
     per_bit = np.zeros((len(rows), width))
-    fixed_s, opening_s = np.zeros(len(rows)), np.zeros(len(rows))
+    fixed_s, opening_s, back_s = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows))
     payload, overhead = np.zeros(len(rows)), np.zeros(len(rows))
     demand_bps = np.full(len(rows), np.inf)
     for row, (entry, way) in enumerate(rows):
@@ -135,10 +151,11 @@ def ideal_s(transfers: Transfers, network: Network, header_bytes: Mapping[str, i
         if entry.access_bps is not None:
             per_bit[row, 0] = 1 / entry.access_bps
         one_way_s = delay_s[forward].sum() + way.pad_s
-        back_s = delay_s[reverse].sum() + way.pad_s
         ack_bits = bits * network.ack_bytes
-        handshake_s = ack_bits * (per_bit[row].sum() + (1 / rate_bps[reverse]).sum())
-        opening_s[row] = one_way_s + back_s + handshake_s
+        returned = (1 / rate_bps[reverse]).sum()
+        back_s[row] = delay_s[reverse].sum() + way.pad_s + ack_bits * returned
+        handshake_s = ack_bits * (per_bit[row].sum() + returned)
+        opening_s[row] = one_way_s + delay_s[reverse].sum() + way.pad_s + handshake_s
         fixed_s[row] = opening_s[row] + one_way_s
         overhead[row] = TCP_IP_HEADER_BYTES + header_bytes[entry.protocol]
         payload[row] = network.packet_bytes - overhead[row]
@@ -172,7 +189,19 @@ def ideal_s(transfers: Transfers, network: Network, header_bytes: Mapping[str, i
             last_s[i] = entries[source].written_at_s(opened_s, volume_bits) - opened_s
     written_s = last_s + last_bits * after[:, 0] + 3 * own_s
     longest_s = longest_s + 3 * own_s
-    return np.asarray(fixed_s[at] + np.maximum(longest_s, written_s))
+    whole_s = np.asarray(fixed_s[at] + np.maximum(longest_s, written_s))
+    added_s = np.zeros(len(at))
+    if contents in ("one-way", "rtt"):
+        added_s -= opening_s[at] + 2 * own_s
+    if contents == "rtt":
+        added_s += back_s[at] + own_s
+    return Ideal(whole_s + added_s, added_s)
+
+
+def _ways(entries: Sequence[FlowSpec], network: Network) -> list[list[RouteSpec]]:
+    """Return the routes of each entry of `Transfers.sources`."""
+    ways = [[_own_way(flow)] for flow in entries[: len(entries) - len(network.arriving)]]
+    return ways + [source.flows.ways for source in network.traffic if source.flows is not None]
 
 
 def _own_way(flow: FlowSpec) -> RouteSpec:
@@ -181,11 +210,36 @@ def _own_way(flow: FlowSpec) -> RouteSpec:
     )
 
 
-def to_table(transfers: Transfers, ideal: Numbers) -> pa.Table:
-    """Return the transfers with their ideal times (s) as a pyarrow Table of `COLUMNS`."""
+def _hosts(
+    transfers: Transfers, network: Network, ends: Mapping[str, tuple[str, str]]
+) -> Iterator[pa.Array]:
+    """Yield the sending and the receiving host of each transfer; `ends` are the nodes of links."""
+    import pyarrow as pa
+
+    ways = _ways(transfers.sources, network)
+    offsets = np.cumsum([0, *map(len, ways)])
+    at = offsets[transfers.source] + transfers.route if len(ways) else np.zeros(0, np.int64)
+    for end in (0, 1):
+        links = [network.links[way.forward[-end]].name for of_it in ways for way in of_it]
+        nodes = [ends.get(name, ("", ""))[end] for name in links]
+        names = list(dict.fromkeys(nodes))
+        place = {name: i for i, name in enumerate(names)}
+        number = np.array([place[node] for node in nodes], dtype=np.int32)
+        yield pa.DictionaryArray.from_arrays(
+            number[at] if len(nodes) else np.zeros(0, np.int32), pa.array(names, pa.string())
+        )
+
+
+def to_table(
+    transfers: Transfers, ideal: Ideal, network: Network, ends: Mapping[str, tuple[str, str]]
+) -> pa.Table:
+    """Return the transfers with their ideal times as a pyarrow Table of `COLUMNS`. `ends` has the
+    start and end node of each link direction, by its name.
+    """
     import pyarrow as pa
 
     entries = transfers.sources
+    sender, receiver = _hosts(transfers, network, ends)
     protocols = list(dict.fromkeys(entry.protocol for entry in entries))
     kind = np.array([protocols.index(entry.protocol) for entry in entries], dtype=np.int32)
     completion_s = transfers.completed_s - transfers.start_s
@@ -194,8 +248,8 @@ def to_table(transfers: Transfers, ideal: Numbers) -> pa.Table:
         "size_bytes": transfers.size_bytes.astype(np.uint64),
         "completed_s": _with_nulls(transfers.completed_s),
         "completion_s": _with_nulls(completion_s),
-        "ideal_s": ideal,
-        "slowdown": _with_nulls(completion_s / ideal),
+        "ideal_s": ideal.time_s,
+        "slowdown": _with_nulls((completion_s + ideal.added_s) / ideal.time_s),
     }
     names = pa.array([entry.name for entry in entries], pa.string())
     of_protocol = kind[transfers.source] if len(entries) else np.zeros(0, np.int32)
@@ -206,6 +260,8 @@ def to_table(transfers: Transfers, ideal: Numbers) -> pa.Table:
             "protocol": pa.DictionaryArray.from_arrays(
                 of_protocol, pa.array(protocols, pa.string())
             ),
+            "from": sender,
+            "to": receiver,
             **numbers,
         }
     )

@@ -713,6 +713,10 @@ class Scenario(Table):
     """Minimum retransmission timeout (s)."""
     syn_rto: Annotated[float, replace(SPAN, example="1 s")] = 1.0
     """Retransmission timeout of a SYN (s), and of data before the first RTT sample."""
+    ideal: Literal["handshake", "one-way", "rtt"] | None = None
+    """What the times of a slowdown contain next to the data's way to the receiver. handshake: the
+    exchange before the data. one-way: nothing. rtt: the last acknowledgement's way back, on an
+    empty network. Default: handshake."""
     rttvar_min: Annotated[float, TIME] | None = None
     """Minimum of the retransmission timeout's variance term (s); default: 200 ms, or `rto_min` if
     that is smaller."""

@@ -50,8 +50,9 @@ def test_bins_are_above_one_edge_and_up_to_the_next():
     assert [(r["above_bytes"], r["to_bytes"], r["flows"], r["unfinished"]) for r in rows] == [
         (0, 100, 2, 0), (100, 1000, 1, 0), (1000, None, 1, 1), (0, None, 4, 1)
     ]  # fmt: skip
-    assert rows[0]["slowdown"] == {"mean": 2.0, "p50": 1.0, "p90": 3.0, "p99": 3.0}
-    assert rows[2]["slowdown"] == {"mean": None, "p50": None, "p90": None, "p99": None}
+    high = dict.fromkeys(("p90", "p95", "p99", "p999"), 3.0)
+    assert rows[0]["slowdown"] == {"mean": 2.0, "p50": 1.0} | high
+    assert set(rows[2]["slowdown"].values()) == {None}
     assert rows[3]["completion_s"]["mean"] == pytest.approx(8 / 3)
 
 
@@ -62,7 +63,19 @@ def test_one_bin_needs_no_sum():
 
 def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed():
     spread = transfers.spread(np.arange(1.0, 201.0))
-    assert (spread["p50"], spread["p90"], spread["p99"]) == (100, 180, 198)
+    assert (spread["p50"], spread["p90"], spread["p95"], spread["p99"]) == (100, 180, 190, 198)
+    assert transfers.spread(np.arange(1.0, 2001.0))["p999"] == 1998
+
+
+def test_edges_are_deciles_of_the_flows_or_their_sizes():
+    of = table(np.repeat([5, 10, 20, 30], [1, 9, 5, 5]), np.ones(20))
+    assert transfers.edges(of) == list(transfers.EDGES_BYTES)
+    assert transfers.edges(of, "deciles") == [10, 20]  # the last bin reaches to 30
+    assert transfers.edges(of, "sizes") == [5, 10, 20]
+    assert transfers.edges(of, (7.0, 9.0)) == [7, 9]
+    assert [row.flows for row in transfers.by_size(of, transfers.edges(of, "sizes"))] == [
+        1, 9, 5, 5, 20
+    ]  # fmt: skip
 
 
 def test_a_distribution_ends_below_one_by_the_unfinished():

@@ -73,6 +73,22 @@ def test_a_flow_alone_with_a_large_window_takes_its_ideal_time(size, keys, by_ha
     assert row["slowdown"] == pytest.approx(1.0, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("ideal", "added_s"),
+    [("handshake", 0.0), ("one-way", -HANDSHAKE_S), ("rtt", -HANDSHAKE_S / 2)],
+)
+def test_ideal_says_what_the_times_of_a_slowdown_contain(ideal, added_s):
+    """Half of the handshake's time is an acknowledgement's way back."""
+    result = waterfill.run(scenario(flow=[flow("96 kB", initial_window=10)], ideal=ideal))
+    (row,) = result.transfers.to_pylist()
+    usual = HANDSHAKE_S + 0.030 + 0.8e-3 + 100 * 1.6e-3
+    assert row["ideal_s"] == pytest.approx(usual + added_s, rel=1e-9)
+    assert row["completion_s"] > 1.2 * usual  # slow start
+    assert row["slowdown"] == pytest.approx((row["completion_s"] + added_s) / row["ideal_s"])
+    assert (row["from"], row["to"]) == ("a", "c")
+    assert result.slowdown_contents == ideal
+
+
 def test_packets_wait_at_the_slowest_link_wherever_it_is():
     links = scenario()["link"]
     for order in (links, [links[0] | {"rate": "5 Mbit/s"}, links[1] | {"rate": "10 Mbit/s"}]):
@@ -173,7 +189,7 @@ def test_ideal_times_of_several_networks_are_those_of_each():
             for f in flows
         ]
         found = transfers.collect(replace(network, flows=tuple(flows)), summary, none, 1.0)
-        return transfers.ideal_s(found, network, HEADERS).tolist()
+        return transfers.ideal(found, network, HEADERS).time_s.tolist()
 
     assert ideal(both) == ideal(both[:1]) + ideal(both[1:])
 

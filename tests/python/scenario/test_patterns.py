@@ -10,6 +10,7 @@ import pytest
 
 import waterfill
 from known import PROTOCOLS
+from waterfill.analysis import transfers
 from waterfill.errors import InputError
 from waterfill.formats import rules
 from waterfill.network import patterns, resolve
@@ -211,3 +212,28 @@ def test_other_errors_of_patterns_name_the_key():
 def test_only_the_simulator_has_patterns(backend):
     with pytest.raises(InputError, match="is not supported by"):
         resolve.to_core(from_dict(fabric({"load": 0.5})), PROTOCOLS, backend)
+
+
+def test_incasts_are_complete_with_their_last_flow():
+    """The receiver's link carries 3 × 20 kB, which take 3 × 15 packets of 12 us."""
+    made = fabric(
+        {"pattern": "incast", "to": "h0", "sizes": "20 kB", "arrival_rate": 50},
+        profile="datacenter",
+    )
+    background = {"name": "b", "kind": "web", "from": "h2", "to": "h3", "sizes": "1 kB",
+                  "load": "1 %"}  # fmt: skip
+    result = waterfill.run(made | {"traffic": [*made["traffic"], background]})
+    found = transfers.incasts(result.transfers, result.network)
+    assert len(found) > 1
+    assert {(one.source, one.flows, one.unfinished) for one in found} == {("t", 3, 0)}
+    rows = [row for row in result.transfers.to_pylist() if row["source"] == "t"]
+    assert {row["to"] for row in rows} == {"h0"}
+    for number, one in enumerate(found):
+        mine = rows[3 * number : 3 * number + 3]
+        assert {row["from"] for row in mine} == {"h1", "h2", "h3"}
+        assert {row["start_s"] for row in mine} == {one.start_s}
+        assert one.completion_s == max(row["completion_s"] for row in mine)
+        assert 3 * 14 * 12e-6 < one.completion_s < 2e-3
+    (summary,) = transfers.incast_summaries(result.transfers, result.network)
+    assert (summary.arrivals, summary.flows, summary.unfinished) == (len(found), 3, 0)
+    assert summary.slowest_s == max(one.completion_s for one in found)
