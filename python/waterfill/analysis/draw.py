@@ -140,6 +140,8 @@ def save(figure: Figure, stem: Path, formats: Sequence[str] = ()) -> list[Path]:
     """
     import matplotlib
 
+    from waterfill.analysis.drawing import Drawing
+
     look: Look = getattr(figure, "look", SCREEN)
     formats = formats or look.formats
     for kind in formats:
@@ -156,6 +158,9 @@ def save(figure: Figure, stem: Path, formats: Sequence[str] = ()) -> list[Path]:
     }
     # Text stays text, which readers can search and editors change.
     text: Any = {"svg.hashsalt": "waterfill", "svg.fonttype": "none", "pdf.fonttype": 42}
+    if isinstance(figure, Drawing):
+        # It is laid out, and was judged so. matplotlib would do it again for each format.
+        figure.set_layout_engine("none")
     written = []
     for kind in formats:
         extra = metadata[kind]
