@@ -378,6 +378,8 @@ def compare(
     backends.refuse_idle([(scenarios[label], where[label]) for label in scenarios], own)
     laws_used(own, list(scenarios.values()), law, "--protocols")
     first, *further = seeds.seeds(next(iter(scenarios.values())).seed, count)
+    if output is not None and len(scenarios) > _MANY_RUNS:
+        print(f"compare: {len(scenarios)} runs, then a figure of each; {_FASTER}", file=sys.stderr)
     unwritten = Unwritten()
     with ExitStack() as stack:
         # Before the runs, as in `run`.
@@ -422,6 +424,11 @@ def compare(
         raise typer.Exit(INTERRUPTED)
     if _failed(*(result.summary for result in results.values())) or failed:
         raise typer.Exit(1)
+
+
+# With more runs, most of a comparison's time goes into figures.
+_MANY_RUNS = 12
+_FASTER = "a figure takes one to two seconds of CPU time, and without -o none is drawn"
 
 
 def _labelled(

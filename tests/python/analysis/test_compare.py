@@ -320,6 +320,7 @@ def test_compare_runs_four_explicit_protocols(waterfill, scenario):
     assert list(ran.document["runs"]) == ["maxnet", "xcp", "rcp", "abc"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_all_and_explicit_stand_for_protocols(waterfill, scenario):
     known = waterfill("protocols", "--json").document
     able = {p["name"]: p["kind"] for p in known if "sim" in p["backends"]}
@@ -328,8 +329,11 @@ def test_all_and_explicit_stand_for_protocols(waterfill, scenario):
     assert compare.select("cubic,explicit,xcp", "sim") == ["cubic", *explicit]
     assert compare.select("all", "sim") == list(able)
     assert "abc" not in compare.select("all", "fluid")
-    ran = waterfill("compare", scenario, "--protocols", "all", *SHORT, "--json")
+    ran = waterfill("compare", scenario, "--protocols", "all", *SHORT, "--json", "-o", "out")
     assert list(ran.document["runs"]) == list(able)
+    assert f"compare: {len(able)} runs, then a figure of each; a figure takes" in ran.err
+    ran = waterfill("compare", scenario, *PAIR, *SHORT, "-o", "pair")
+    assert "a figure of each" not in ran.err
 
 
 def test_compare_json_is_the_runs_documents(waterfill, scenario):
