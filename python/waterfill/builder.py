@@ -88,6 +88,7 @@ class _RoutedKeys(TypedDict, total=False):
     recovery: str
     ack_frequency: Mapping[str, Any]
     window_validation: str
+    handshake: bool
     access_rate: str
     access_rate_bps: Number
     initial_window: int | str
@@ -141,6 +142,9 @@ class TrafficKeys(_RoutedKeys, total=False):
     hosts: Sequence[str]
     fan_in: int
     arrival_rate: Number | str
+    at: Sequence[str]
+    every: str
+    every_s: Number
     load: Number | str
     sizes: Any
     base_rtt_window: str

@@ -158,6 +158,7 @@ impl FlowSpec {
             demands: Vec::new(),
             application: None,
             initial_window_packets: 10.0,
+            handshake: true,
             pacing: None,
             delayed_ack: false,
             ack_frequency: None,

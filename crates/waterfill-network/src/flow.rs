@@ -51,6 +51,10 @@ pub struct FlowSpec {
     pub application: Option<ApplicationSpec>,
     /// Window in packets before the first feedback.
     pub initial_window_packets: f64,
+    /// True if data waits for the answer to a SYN; false if the first window leaves at the start, at the rate of the
+    /// host's own link.
+    #[serde(default = "yes")]
+    pub handshake: bool,
     /// True if packets are paced; `None` to follow the law's default.
     pub pacing: Option<bool>,
     /// Number of packets that leave at once when pacing allows one.
@@ -169,6 +173,10 @@ impl FlowSpec {
 
 const fn one() -> u32 {
     1
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// Adds a flow's individual time to `time_s`, if the flow has one.

@@ -41,12 +41,15 @@ pub struct PeriodSpec {
     pub off_s: Distribution,
 }
 
-/// Poisson arrivals of flows.
+/// Arrivals of flows: a Poisson process, or given times.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrivalSpec {
     /// Mean number of arrivals per second.
     pub arrivals_per_s: f64,
+    /// Times of the arrivals in seconds, in their order, instead of a Poisson process; empty for that.
+    #[serde(default)]
+    pub at_s: Vec<f64>,
     /// Payload of each flow in bytes.
     pub sizes_bytes: Distribution,
     /// Common properties of the flows. The count, size and start times in this field are ignored.

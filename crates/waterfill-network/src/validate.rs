@@ -330,6 +330,10 @@ impl Network {
             if flows.arrivals_per_s > MAX_ARRIVALS {
                 return Err(format!("{at}.arrival_rate: must be at most {MAX_ARRIVALS:e} flows per second"));
             }
+            flows.at_s.iter().try_for_each(|&at_s| time(&format!("{at}.at"), at_s))?;
+            if !flows.at_s.is_sorted() {
+                return Err(format!("{at}.at: must be in order of time"));
+            }
             flows.sizes_bytes.check().map_err(|e| format!("{at}.sizes: {e}"))?;
             self.check_flow(at, &flows.flow)?;
             if !flows.flow.demands.is_empty() || !flows.flow.routes.is_empty() || flows.flow.application.is_some() {

@@ -279,6 +279,7 @@ fn web(t: &mut TrafficSpec) -> &mut ArrivalSpec {
     (t.kind, t.rate_bps) = (TrafficKind::Web, None);
     t.flows.insert(ArrivalSpec {
         arrivals_per_s: 10.0,
+        at_s: vec![],
         sizes_bytes: Distribution::Constant { mean: 1e4 },
         flow,
         routes: vec![vec![route.clone(), route]],

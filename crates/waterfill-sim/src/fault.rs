@@ -126,7 +126,7 @@ impl Faults {
     /// Draws the faults of a packet that starts its transmission. Returns true if the packet is lost.
     pub(crate) fn impair(&mut self, role: Role, flags: &mut Flags) -> bool {
         if let Some((loss, rng)) = &mut self.loss {
-            if loss.is_lost(|| matches!(role, Role::Data | Role::Datagram | Role::Traffic | Role::Endpoint), rng) {
+            if loss.is_lost(|| role.has_data() || matches!(role, Role::Traffic | Role::Endpoint), rng) {
                 flags.set(Flags::LOST);
                 return true;
             }

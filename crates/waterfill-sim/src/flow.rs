@@ -2,7 +2,7 @@
 
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::steps::StepLog;
-use waterfill_laws::units::Instant;
+use waterfill_laws::units::{Instant, Rate};
 use waterfill_network::{FlowSpec, Network};
 
 use crate::binding::FlowProtocol;
@@ -22,6 +22,8 @@ pub(crate) struct Route {
     pub(crate) number: u32,
     /// True if a link of the forward path damages packets.
     pub(crate) damages: bool,
+    /// Rate of the source's own link: its access, or the first link of the forward path.
+    pub(crate) nic: Rate,
 }
 
 /// Path of a source's packets before the first link.

@@ -12,10 +12,16 @@ pub(crate) enum Role {
     /// Packet that opens a connection of a traffic source, whose receiver is prepared when it arrives. Its fields are
     /// those of an [`Opening`].
     Open,
-    /// Packet that answers a SYN.
+    /// Packet that answers a SYN, or a packet of the first flight of a flow without a handshake.
     SynAck,
     /// Packet that carries data.
     Data,
+    /// First data packet of a flow without a handshake, which asks routers for a start rate as a SYN does. If its flow is
+    /// a traffic source's, its fields are those of an [`Opening`]; otherwise `echoed` is zero.
+    First,
+    /// Data packet of a traffic source's flow without a handshake, sent before any answer. Its fields are those of an
+    /// [`Opening`].
+    Early,
     /// Packet that acknowledges data.
     Ack,
     /// Packet of a traffic source.
@@ -29,6 +35,11 @@ pub(crate) enum Role {
 }
 
 impl Role {
+    /// Returns true for a packet that carries data of the simulator's own hosts.
+    pub(crate) const fn has_data(self) -> bool {
+        matches!(self, Self::Data | Self::First | Self::Early | Self::Datagram)
+    }
+
     /// Returns true for a packet that acknowledges data and carries none.
     pub(crate) const fn acknowledges(self) -> bool {
         matches!(self, Self::Ack | Self::AckFrame)
@@ -37,8 +48,8 @@ impl Role {
     /// Returns the kind of packet that a law sees.
     pub(crate) const fn kind(self) -> PacketKind {
         match self {
-            Self::Syn | Self::Open => PacketKind::Syn,
-            Self::Data | Self::Datagram | Self::Endpoint => PacketKind::Data,
+            Self::Syn | Self::Open | Self::First => PacketKind::Syn,
+            Self::Data | Self::Early | Self::Datagram | Self::Endpoint => PacketKind::Data,
             Self::SynAck | Self::Ack | Self::AckFrame => PacketKind::Ack,
             Self::Traffic => PacketKind::Other,
         }
@@ -64,10 +75,8 @@ impl Cargo {
     #[inline]
     pub(crate) const fn empty(role: Role) -> &'static Self {
         match role {
-            Role::Syn | Role::Open | Role::Data | Role::Datagram | Role::Traffic | Role::Endpoint => {
-                &Self::Header(AnyHeader::None)
-            }
             Role::SynAck | Role::Ack | Role::AckFrame => &Self::Echo(AnyEcho::None),
+            _ => &Self::Header(AnyHeader::None),
         }
     }
 }
@@ -204,7 +213,8 @@ pub(crate) struct Opening {
     /// `number`.
     pub(crate) sender: u32,
     pub(crate) index: u32,
-    /// Number of packets that the sender will send. The packet's `echoed` holds it, because there is nothing to echo.
+    /// Number of packets that the sender will send. The packet's `echoed` holds it, because there is nothing to echo. The
+    /// high half of that field is the number of a packet with data, so that its flow has less than 2³² packets.
     pub(crate) packets: u64,
 }
 
@@ -219,10 +229,44 @@ impl Opening {
         Instant::from_ps(self.packets)
     }
 
+    /// Returns the `echoed` of the data packet with this number.
+    pub(crate) const fn echoed_with(self, number: u64) -> Instant {
+        let packets = if self.packets < LOW_HALF { self.packets } else { LOW_HALF };
+        Instant::from_ps(number << 32 | packets)
+    }
+
     /// Reads the fields of a packet.
     pub(crate) const fn decode(packet: &Packet) -> Self {
         let (sender, index) = (packet.number as u32, (packet.number >> 32) as u32);
-        Self { route: packet.to, sender, index, packets: packet.echoed.as_ps() }
+        let packets = packet.echoed.as_ps();
+        let packets = if packet.role.has_data() { packets & LOW_HALF } else { packets };
+        Self { route: packet.to, sender, index, packets }
+    }
+
+    /// Returns the data packet that stands in these fields, for the receiver with the index `to`.
+    pub(crate) const fn data(packet: &Packet, to: u32) -> Packet {
+        Packet { to, number: packet.echoed.as_ps() >> 32, echoed: Instant::ZERO, ..*packet }
+    }
+}
+
+const LOW_HALF: u64 = u32::MAX as u64;
+
+/// End of the block with which the answer to a traffic source's first flight names its receiver. No range of numbers ends
+/// there.
+const NAMES_RECEIVER: u64 = u64::MAX;
+
+/// Returns the blocks of an answer to a first flight, the last of which names the receiver.
+pub(crate) const fn naming(receiver: u32, [first, second, _]: Blocks) -> Blocks {
+    [first, second, (receiver as u64, NAMES_RECEIVER)]
+}
+
+/// Returns the receiver that an answer to a first flight names, if it does, and its other blocks, if there are some.
+pub(crate) fn named(blocks: Option<&Blocks>) -> (Option<u32>, Option<Blocks>) {
+    match blocks {
+        Some(&[first, second, (receiver, NAMES_RECEIVER)]) => {
+            (Some(receiver as u32), (first != (0, 0)).then_some([first, second, (0, 0)]))
+        }
+        others => (None, others.copied()),
     }
 }
 

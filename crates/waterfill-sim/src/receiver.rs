@@ -9,7 +9,7 @@ use waterfill_laws::units::{Duration, Instant};
 
 use crate::binding::FlowProtocol;
 use crate::fault::ReceiverFaults;
-use crate::packet::{Blocks, Cargo, EXPECTS_BITS, Flags, Packet, Role, SackId, Sacks};
+use crate::packet::{Blocks, Cargo, EXPECTS_BITS, Flags, Packet, Role, SackId, Sacks, naming};
 use crate::ranges::Ranges;
 use crate::sender::ecn::ACE_INITIAL;
 
@@ -171,13 +171,42 @@ impl Receiver {
         Some(self.ack(now, role, sent, sack))
     }
 
+    /// Handles a data packet of the first flight of a flow without a handshake. Acknowledges it at once, and names the
+    /// receiver to a traffic source's flow.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn on_first_flight(
+        &mut self,
+        now: Instant,
+        packet: &Packet,
+        receiver: Option<u32>,
+        sacks: &mut Sacks,
+    ) -> Option<Packet> {
+        if self.faults.is_some() {
+            self.meet_faults(now, packet);
+        }
+        if let (Some(law), Cargo::Header(header)) = (&mut self.law, &packet.cargo) {
+            law.on_data(&Received { now, kind: packet.role.kind(), header, rtt: None });
+        }
+        let delayed_ack = std::mem::replace(&mut self.spec.delayed_ack, false);
+        let answer = self.on_data(now, packet, sacks);
+        self.spec.delayed_ack = delayed_ack;
+        let Answer::Now(sent, sack) = answer else { return None };
+        let Some(receiver) = receiver else { return Some(self.ack(now, Role::SynAck, sent, sack)) };
+        let blocks = naming(receiver, sacks.take(sack).unwrap_or_default());
+        Some(self.ack(now, Role::SynAck, sent, sacks.store(blocks)))
+    }
+
     /// Records an arrival for the faults of the next acknowledgement. Skips a gap in the data if the faults hide
     /// losses.
     #[cold]
     fn meet_faults(&mut self, now: Instant, packet: &Packet) {
         let Some(faults) = &mut self.faults else { return };
         faults.on_packet(packet.cargo.has_fields());
-        if packet.role == Role::Data && packet.number > self.next && faults.hides_loss(now) {
+        if matches!(packet.role, Role::Data | Role::First | Role::Early)
+            && packet.number > self.next
+            && faults.hides_loss(now)
+        {
             self.skip_to(packet.number);
         }
     }

@@ -4,6 +4,7 @@
 //! [`Sender::poll_transmit`].
 
 pub(crate) mod ecn;
+mod first_flight;
 #[cfg(test)]
 mod linux_order;
 #[cfg(test)]
@@ -56,6 +57,8 @@ enum Phase {
     Closed,
     /// State after the SYN.
     Opening,
+    /// State after the first data of a flow without a handshake, until the first answer.
+    Unanswered,
     Open,
 }
 
@@ -165,7 +168,9 @@ impl Sender {
         match self.phase {
             Phase::Closed => false,
             Phase::Opening => true,
-            Phase::Open => self.recovery.unacknowledged() > 0 || (now < self.spec.stop && !self.all_sent()),
+            Phase::Unanswered | Phase::Open => {
+                self.recovery.unacknowledged() > 0 || (now < self.spec.stop && !self.all_sent())
+            }
         }
     }
 
@@ -180,9 +185,13 @@ impl Sender {
 
     // ------------------------------------------------------------------ input
 
-    /// Handles the acknowledgement of the SYN.
+    /// Handles the acknowledgement of the SYN, or of a packet of the first flight of a flow without a handshake.
     #[inline(never)]
-    pub(crate) fn on_syn_ack(&mut self, now: Instant, packet: &Packet) {
+    pub(crate) fn on_syn_ack(&mut self, now: Instant, packet: &Packet, blocks: Option<&Blocks>) {
+        if !self.spec.has_handshake() {
+            self.on_first_flight_ack(now, packet, blocks);
+            return;
+        }
         if self.phase != Phase::Opening {
             return;
         }
@@ -219,7 +228,7 @@ impl Sender {
     /// Handles an acknowledgement with its selective blocks.
     #[inline]
     pub(crate) fn on_ack(&mut self, now: Instant, packet: &Packet, blocks: Option<&Blocks>) {
-        if self.phase != Phase::Open {
+        if self.phase != Phase::Open && !self.end_first_flight(now) {
             return;
         }
         self.sample_rtt(now, packet);
@@ -552,13 +561,16 @@ impl Sender {
         }
         match self.phase {
             Phase::Closed => self.rto_deadline = Instant::NEVER, // poll_transmit sends the SYN
-            Phase::Opening | Phase::Open => {
+            Phase::Opening | Phase::Unanswered | Phase::Open => {
                 self.rto_backoff += 1;
                 self.timeouts += 1;
                 self.rto_deadline = Instant::NEVER; // restarted by the retransmission
                 if self.phase == Phase::Opening {
                     self.phase = Phase::Closed; // the SYN is sent again
                 } else {
+                    if self.phase == Phase::Unanswered {
+                        self.echoed = self.opened; // nothing has arrived since
+                    }
                     self.recovery.on_timeout();
                     self.on_event(now, Event::Timeout, 0);
                     // RFC 5681's loss window: one packet until the next acknowledgement, when the law's window applies
@@ -673,6 +685,7 @@ impl Sender {
     /// Opens the connection if its time has come. Returns the first packet's role, number, size and flags.
     #[cold]
     fn open(&mut self, now: Instant) -> Result<(Role, u64, u16, Flags), Instant> {
+        let Some(syn_bytes) = self.spec.syn_bytes else { return self.next_of_first_flight(now) };
         if self.phase == Phase::Opening || now < self.spec.start || self.spec.stop <= now {
             return Err(Instant::NEVER);
         }
@@ -682,7 +695,7 @@ impl Sender {
             self.opened = now;
         }
         let (role, number) = self.spec.opening().map_or((Role::Syn, 0), |opening| (Role::Open, opening.number()));
-        Ok((role, number, self.spec.syn_bytes, Flags::default()))
+        Ok((role, number, syn_bytes.get(), Flags::default()))
     }
 
     /// Takes the next data packet if one may be sent now, and returns its role, number, size and flags; otherwise the

@@ -68,6 +68,8 @@ enum Process {
     Constant(Duration),
     /// Exponential gaps with this mean, in seconds.
     Poisson(f64),
+    /// Given times.
+    Times(std::vec::IntoIter<f64>),
     /// One packet per interval during on-periods.
     OnOff { interval: Duration, on: Sampler, off: Sampler, on_until: Instant },
 }
@@ -163,7 +165,7 @@ impl Traffic {
         };
         match &mut traffic.process {
             Process::Constant(_) => {}
-            Process::Poisson(_) => traffic.step(),
+            Process::Poisson(_) | Process::Times(_) => traffic.step(),
             Process::OnOff { on, on_until, .. } => {
                 *on_until = start + draw_time(on, &mut traffic.rng);
                 traffic.skip_off();
@@ -216,7 +218,8 @@ impl Traffic {
 
     /// Advances `next` to the time of the following packet or arrival.
     pub(crate) fn step(&mut self) {
-        match &self.process {
+        match &mut self.process {
+            Process::Times(times) => self.next = times.next().map_or(Instant::NEVER, Instant::from_secs),
             Process::Constant(interval) => self.next += *interval,
             Process::Poisson(mean_s) => {
                 self.next += Duration::from_secs(exponential(*mean_s, uniform(&mut self.rng)));
@@ -284,6 +287,7 @@ impl Process {
         let bits = f64::from(spec.packet_bytes) * 8.0;
         let interval = |bps| Rate::from_bps(bps).time_for(u32::from(spec.packet_bytes)).max(Duration::from_ps(1));
         match (&spec.flows, spec.rate_bps, &spec.periods) {
+            (Some(flows), _, _) if !flows.at_s.is_empty() => Self::Times(flows.at_s.clone().into_iter()),
             (Some(flows), _, _) => Self::Poisson(1.0 / flows.arrivals_per_s),
             (None, Some(bps), Some(periods)) => Self::OnOff {
                 interval: interval(bps),

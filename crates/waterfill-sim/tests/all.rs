@@ -13,6 +13,7 @@ mod estimate;
 mod exact;
 mod explicit;
 mod faults;
+mod first_flight;
 mod golden;
 mod handshake;
 mod hosts;

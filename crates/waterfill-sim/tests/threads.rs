@@ -125,7 +125,8 @@ fn arriving_flows_give_the_same_bytes() {
         let FlowSpec { forward, reverse, .. } = n.flows[of].clone();
         let flow = FlowSpec { reverse, ..flow("web", "cubic", &forward, 0.3) };
         let sizes_bytes = Distribution::Exponential { mean: 9_000.0 };
-        let flows = Some(ArrivalSpec { arrivals_per_s: 400.0, sizes_bytes, flow, routes: vec![], fan_in: 1 });
+        let flows =
+            Some(ArrivalSpec { arrivals_per_s: 400.0, at_s: vec![], sizes_bytes, flow, routes: vec![], fan_in: 1 });
         let source = cbr(name, &n.flows[stated].forward, 0.0, [0.0, 0.25], 1500);
         n.traffic.push(TrafficSpec { kind: TrafficKind::Web, rate_bps: None, flows, ..source });
     }
@@ -146,7 +147,7 @@ fn flows_of_a_pattern_give_the_same_bytes() {
     let FlowSpec { forward, reverse, .. } = n.flows[0].clone();
     let flow = FlowSpec { reverse, ..flow("web", "cubic", &forward, 0.3) };
     let sizes_bytes = Distribution::Exponential { mean: 4_000.0 };
-    let flows = Some(ArrivalSpec { arrivals_per_s: 600.0, sizes_bytes, flow, routes, fan_in: 2 });
+    let flows = Some(ArrivalSpec { arrivals_per_s: 600.0, at_s: vec![], sizes_bytes, flow, routes, fan_in: 2 });
     let source = cbr("web", &forward, 0.0, [0.0, 0.25], 1500);
     n.traffic.push(TrafficSpec { kind: TrafficKind::Web, rate_bps: None, flows, ..source });
     assert!(assert_same(&n) > 1);
@@ -170,11 +171,20 @@ fn one_source_between_all_hosts_gives_the_same_bytes() {
         spec.loss_model = (l % 2 == 1).then_some(LossSpec::Independent { p: 0.05 });
         spec.reorder = (l % 3 == 0).then_some(waterfill_network::link::ReorderSpec { share: 0.05, delay_s: 5e-3 });
     }
-    for protocol in ["cubic", "maxnet", "reno"] {
-        let flow = FlowSpec { reverse: reverse.clone(), ..flow("web", protocol, &forward, 0.4) };
+    for (protocol, handshake) in
+        [("cubic", true), ("maxnet", true), ("reno", true), ("cubic", false), ("maxnet", false)]
+    {
+        let flow = FlowSpec { handshake, reverse: reverse.clone(), ..flow("web", protocol, &forward, 0.4) };
         let flow = FlowSpec { recovery: (protocol == "reno").then(|| "quic".into()), ..flow };
         let sizes_bytes = Distribution::Exponential { mean: 6_000.0 };
-        let flows = Some(ArrivalSpec { arrivals_per_s: 900.0, sizes_bytes, flow, routes: routes.clone(), fan_in: 2 });
+        let flows = Some(ArrivalSpec {
+            arrivals_per_s: 900.0,
+            at_s: vec![],
+            sizes_bytes,
+            flow,
+            routes: routes.clone(),
+            fan_in: 2,
+        });
         let source = cbr(protocol, &forward, 0.0, [0.0, 0.35], 1500);
         n.traffic.push(TrafficSpec { kind: TrafficKind::Web, rate_bps: None, flows, ..source });
     }

@@ -23,6 +23,7 @@ fn exponential(mean: f64) -> Distribution {
 fn web(protocol: &str, forward: &[u32], arrivals_per_s: f64, sizes_bytes: Distribution, stop_s: f64) -> TrafficSpec {
     let arrivals = ArrivalSpec {
         arrivals_per_s,
+        at_s: vec![],
         sizes_bytes,
         flow: flow("web", protocol, forward, stop_s),
         routes: vec![],

@@ -418,6 +418,7 @@ INCASTS: Sequence[Column[IncastSummary]] = (
 
 _CONTENTS: Mapping[str, str] = {
     "handshake": "",
+    "mixed": "both with the handshake of flows that have one, ",
     "one-way": "both from the first data to the last byte at the receiver, ",
     "rtt": "both from the first data to the last acknowledgement, ",
 }

@@ -160,6 +160,8 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
     """Later routes, in order of time."""
     ack_frequency: AckFrequencySpec | None = None
     """Acknowledgements that a QUIC sender asks for."""
+    handshake: bool = True
+    """False if the first window leaves at the start, without waiting for the answer to a SYN."""
 
     @property
     def ways(self) -> list[RouteChangeSpec]:
@@ -242,7 +244,8 @@ class RouteSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivalSpec:
-    """Flows that arrive as a Poisson process. Count, size and times of `flow` are ignored.
+    """Flows that arrive as a Poisson process or at given times. Count, size and times of `flow` are
+    ignored.
 
     An arrival draws one group of `routes`, and a different route in it for each of `fan_in` flows.
     Without routes all flows take that of `flow`.
@@ -253,6 +256,8 @@ class ArrivalSpec:
     flow: FlowSpec
     routes: tuple[tuple[RouteSpec, ...], ...] = ()
     fan_in: int = 1
+    at_s: tuple[float, ...] = ()
+    """Times of the arrivals, instead of a Poisson process."""
 
     @property
     def ways(self) -> list[RouteSpec]:

@@ -149,6 +149,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
         traffic=tuple(traffic),
     )
     _check_codes(scenario, network, protocols)
+    _check_handshakes(scenario, network)
     each = sample_bytes(network, protocols, backend)
     return replace(network, sample_s=_sample_s(scenario, each))
 
@@ -328,6 +329,21 @@ def _check_codes(scenario: Scenario, network: Network, protocols: Protocols) -> 
             raise scenario.error(f"params.{name}.code_max", why, advice)
 
 
+def _check_handshakes(scenario: Scenario, network: Network) -> None:
+    """Refuse what a flow without a handshake cannot have."""
+    flows = [(f"flow.{flow.name}", flow) for flow in network.flows]
+    flows += [(f"traffic.{t.name}", t.flows.flow) for t in network.traffic if t.flows is not None]
+    for key, flow in flows:
+        if flow.handshake:
+            continue
+        if flow.recovery == "quic":
+            why = '"quic" begins with a handshake, got handshake = false'
+            raise scenario.error(f"{key}.recovery", why, 'use recovery = "rack"')
+        if scenario.ideal == "handshake":
+            why = f'"handshake" needs flows that have one, but {key} has handshake = false'
+            raise scenario.error("ideal", why, 'use ideal = "one-way" or "rtt"')
+
+
 def _check_packet_size(scenario: Scenario, names: Iterable[str], protocols: Protocols) -> None:
     for name in dict.fromkeys(names):
         headers = TCP_IP_HEADER_BYTES + protocols[name].header_bytes
@@ -503,6 +519,7 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) 
         demands=_demands(flow, scenario.duration),
         application=None if flow.application is None else _application(flow.application),
         ack_frequency=_ack_frequency(flow.ack_frequency),
+        handshake=scenario.handshake if flow.handshake is None else flow.handshake,
     )
 
 
@@ -585,7 +602,9 @@ def _traffic(graph: Graph, index: int, protocol: ProtocolInfo | None) -> Iterato
         fan_in = 1
         if traffic.pattern == "incast":
             fan_in = traffic.fan_in or min(map(len, groups))
-        arrivals_per_s = traffic.arrival_rate
+        arrivals_per_s, at_s = traffic.arrival_rate, _arrival_times_s(traffic, scenario.duration)
+        if at_s:
+            arrivals_per_s = len(at_s) / scenario.duration  # for estimates only
         if arrivals_per_s is None:
             assert traffic.load is not None  # `validation` refuses neither
             offered_bps = traffic.load * graph.capacity_bps(index)
@@ -596,6 +615,7 @@ def _traffic(graph: Graph, index: int, protocol: ProtocolInfo | None) -> Iterato
             flow=_web_flow(traffic, name, protocol, route, scenario),
             routes=tuple(tuple(RouteSpec(**r._asdict()) for r in group) for group in groups),
             fan_in=fan_in,
+            at_s=at_s,
         )
     source = TrafficSpec(
         name=name,
@@ -613,6 +633,15 @@ def _traffic(graph: Graph, index: int, protocol: ProtocolInfo | None) -> Iterato
         yield source
     else:
         yield from (replace(source, name=f"{name}[{i}]") for i in range(traffic.count))
+
+
+def _arrival_times_s(traffic: Traffic, duration_s: float) -> tuple[float, ...]:
+    """Return the given times of a source's arrivals (s), or nothing for a Poisson process."""
+    if traffic.every is None:
+        return tuple(traffic.at or ())
+    end_s, every_s = _stop_s(traffic, duration_s), traffic.every
+    count = math.ceil((end_s - traffic.start) / every_s - 1e-9)
+    return tuple(traffic.start + i * every_s for i in range(count))
 
 
 def _period(traffic: Traffic, mean_s: float) -> Constant | Exponential | Pareto:
@@ -649,6 +678,7 @@ def _web_flow(
         ecn_codepoint=traffic.ecn_codepoint,
         recovery=traffic.recovery,
         ack_frequency=traffic.ack_frequency,
+        handshake=traffic.handshake,
         window_validation=traffic.window_validation,
         pacing_quantum=traffic.pacing_quantum,
         access_rate=traffic.access_rate,

@@ -263,10 +263,15 @@ class Result:
 
     @property
     def slowdown_contents(self) -> str:
-        """What the times of slowdowns contain next to the data's way: "handshake", "one-way" or
-        "rtt".
+        """What the times of slowdowns contain next to the data's way: "handshake", "one-way",
+        "rtt", or "mixed" if only some flows have a handshake.
         """
-        return self._ideal or "handshake"
+        from waterfill.runs import transfers
+
+        shakes = {flow.handshake for flow in transfers.sources(self.network)}
+        if self._ideal is not None or len(shakes) > 1:
+            return self._ideal or "mixed"
+        return "one-way" if shakes == {False} else "handshake"
 
     @cached_property
     def _ideal(self) -> str | None:

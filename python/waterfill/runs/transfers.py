@@ -1,7 +1,7 @@
 """The table of transfers: every flow with a size, with its completion time and its slowdown.
 
-The ideal time of a flow is the least that the network allows it: the handshake, then
-all its packets back to back, each stored and forwarded by every link at the link's rate, with
+The ideal time of a flow is the least that the network allows it: the handshake if there is one,
+then all its packets back to back, each stored and forwarded by every link at the link's rate, with
 no other packet anywhere. Packet k leaves link i no earlier than packet k - 1 has left it and packet
 k has left link i - 1; the longest chain of such waits is the time of the last packet. With n - 1
 full packets and a last one that is not larger, it passes the full packets up to some link j, waits
@@ -128,7 +128,7 @@ def ideal(
 
     `header_bytes` are those of each protocol in addition to TCP's and IP's. Rates are the links'
     `rate` (a token bucket counts with its rate), delays their propagation; loss does not count.
-    `contents` is the scenario's `ideal`; None is "handshake".
+    `contents` is the scenario's `ideal`: None counts the handshakes of flows that have one.
     """
     entries = transfers.sources
     if not entries:
@@ -154,8 +154,9 @@ def ideal(
         ack_bits = bits * network.ack_bytes
         returned = (1 / rate_bps[reverse]).sum()
         back_s[row] = delay_s[reverse].sum() + way.pad_s + ack_bits * returned
-        handshake_s = ack_bits * (per_bit[row].sum() + returned)
-        opening_s[row] = one_way_s + delay_s[reverse].sum() + way.pad_s + handshake_s
+        if entry.handshake:
+            handshake_s = ack_bits * (per_bit[row].sum() + returned)
+            opening_s[row] = one_way_s + delay_s[reverse].sum() + way.pad_s + handshake_s
         fixed_s[row] = opening_s[row] + one_way_s
         overhead[row] = TCP_IP_HEADER_BYTES + header_bytes[entry.protocol]
         payload[row] = network.packet_bytes - overhead[row]
@@ -178,21 +179,22 @@ def ideal(
     # The application writes a packet every full_bits / demand, and starts after the handshake.
     last_s = (packets - 1) * full_bits / demand_bps[at]
     pads = [entry.pad_jitter_s for entry in entries]
-    own_s = np.zeros(len(at))
+    own_s, shakes = np.zeros(len(at)), (opening_s > 0)[at]
     if any(pads):
         places = zip(transfers.source, transfers.index, strict=True)
         own_s = np.array([pads[source][i] if pads[source] else 0.0 for source, i in places])
     for i, source in enumerate(transfers.source):
         if entries[source].demands:
-            opened_s = transfers.start_s[i] + opening_s[at[i]] + 2 * own_s[i]
+            opened_s = transfers.start_s[i] + opening_s[at[i]] + 2 * own_s[i] * shakes[i]
             volume_bits = (packets[i] - 1) * full_bits
             last_s[i] = entries[source].written_at_s(opened_s, volume_bits) - opened_s
-    written_s = last_s + last_bits * after[:, 0] + 3 * own_s
-    longest_s = longest_s + 3 * own_s
+    ways_s = np.where(shakes, 3, 1) * own_s
+    written_s = last_s + last_bits * after[:, 0] + ways_s
+    longest_s = longest_s + ways_s
     whole_s = np.asarray(fixed_s[at] + np.maximum(longest_s, written_s))
     added_s = np.zeros(len(at))
     if contents in ("one-way", "rtt"):
-        added_s -= opening_s[at] + 2 * own_s
+        added_s -= np.where(shakes, opening_s[at] + 2 * own_s, 0.0)
     if contents == "rtt":
         added_s += back_s[at] + own_s
     return Ideal(whole_s + added_s, added_s)

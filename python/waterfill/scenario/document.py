@@ -547,6 +547,9 @@ class _Routed(Table):
     """ECN field of packets that routers may mark; default: as the protocol requires."""
     recovery: Recovery | None = None
     """Method of loss recovery; default: the protocol's."""
+    handshake: bool | None = None
+    """False if the first window leaves at the start, at the rate of the host's own link; default:
+    the scenario's."""
     ack_frequency: AckFrequency | None = None
     """Acknowledgements that the sender asks for, with recovery = "quic"; default: RFC 9000's."""
     window_validation: Literal["off", "rfc5681", "rfc2861", "rfc7661"] | None = None
@@ -656,6 +659,11 @@ class Traffic(_Routed):
     """
     arrival_rate: Annotated[float, BeforeValidator(_arrivals), _ARRIVALS_SCHEMA] | None = None
     """Mean number of arrivals per second: of flows, or of an incast's groups of flows."""
+    at: Annotated[list[Annotated[float, TIME]], Field(min_length=1, max_length=10**5)] | None = None
+    """Times of the arrivals (s), in their order, instead of arrival_rate: of flows, or of an
+    incast's groups of flows."""
+    every: Annotated[float, replace(SPAN, example="1 ms")] | None = None
+    """Time between two arrivals (s), the first at `start`, instead of arrival_rate."""
     load: (
         Annotated[float, BeforeValidator(_load), PlainSerializer(_written_load), _LOAD_SCHEMA]
         | None
@@ -713,10 +721,13 @@ class Scenario(Table):
     """Minimum retransmission timeout (s)."""
     syn_rto: Annotated[float, replace(SPAN, example="1 s")] = 1.0
     """Retransmission timeout of a SYN (s), and of data before the first RTT sample."""
+    handshake: bool = True
+    """True if data waits for the answer to a SYN. false: the flow's first window leaves at its
+    start, as in RDMA, and its first packet asks explicit laws' routers for a start rate."""
     ideal: Literal["handshake", "one-way", "rtt"] | None = None
     """What the times of a slowdown contain next to the data's way to the receiver. handshake: the
     exchange before the data. one-way: nothing. rtt: the last acknowledgement's way back, on an
-    empty network. Default: handshake."""
+    empty network. Default: handshake for flows that have one, otherwise one-way."""
     rttvar_min: Annotated[float, TIME] | None = None
     """Minimum of the retransmission timeout's variance term (s); default: 200 ms, or `rto_min` if
     that is smaller."""

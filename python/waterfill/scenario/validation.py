@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -604,6 +605,8 @@ _FLOW_KEYS = (
     *(
         "arrival_rate",
         "load",
+        "at",
+        "every",
         "pattern",
         "hosts",
         "fan_in",
@@ -617,6 +620,7 @@ _FLOW_KEYS = (
         "ecn_codepoint",
         "recovery",
         "ack_frequency",
+        "handshake",
         "window_validation",
         "base_rtt_window",
     ),
@@ -629,7 +633,7 @@ _PERIOD_KEYS = ("on", "off", "distribution", "shape")
 def _traffic(scenario: Scenario, key: str, traffic: Traffic) -> Iterator[tuple[str, str]]:
     """Check that a [[traffic]] has the keys that its kind needs, and no others."""
     kind, flows = traffic.kind, traffic.starts_flows
-    arrives = traffic.arrival_rate is not None or traffic.load is not None
+    arrives = any(getattr(traffic, name) is not None for name in _ARRIVALS)
     if kind == "poisson" and (traffic.rate is None) != arrives:
         got = "neither" if traffic.rate is None else "both"
         wanted = "either a rate of packets or an arrival_rate of flows"
@@ -641,7 +645,7 @@ def _traffic(scenario: Scenario, key: str, traffic: Traffic) -> Iterator[tuple[s
             what = f'kind = "{kind}"' + (" and a rate" if kind == "poisson" and not flows else "")
             yield f"{key}.{name}", f"not allowed with {what}"
     if flows:
-        yield from _arrivals(key, traffic)
+        yield from _arrivals(scenario, key, traffic)
     needed: dict[str, Quantity] = {} if flows else {"rate": RATE}
     if kind == "onoff":
         needed |= {"on": SPAN, "off": SPAN}
@@ -661,15 +665,20 @@ def _traffic(scenario: Scenario, key: str, traffic: Traffic) -> Iterator[tuple[s
         yield "protocol", f"missing, and {key} names no protocol either; add a protocol to one"
 
 
+_ARRIVALS = ("arrival_rate", "load", "at", "every")
+_MAX_TIMES = 10**5
 _ENDS = (("from_", "from"), ("path", "path"), ("return_path", "return_path"))
 
 
-def _arrivals(key: str, traffic: Traffic) -> Iterator[tuple[str, str]]:
+def _arrivals(scenario: Scenario, key: str, traffic: Traffic) -> Iterator[tuple[str, str]]:
     """Check the keys of a source of flows: its arrival rate and its hosts."""
-    if traffic.arrival_rate is None and traffic.load is None:
-        yield f"{key}.arrival_rate", f"missing; write {FREQUENCY.expectation}, or a load"
-    if traffic.arrival_rate is not None and traffic.load is not None:
-        yield f"{key}.load", "not allowed together with arrival_rate; remove one of them"
+    given = [name for name in _ARRIVALS if getattr(traffic, name) is not None]
+    if not given:
+        advice = f"write {FREQUENCY.expectation}, a load, or times of arrivals (at, every)"
+        yield f"{key}.arrival_rate", f"missing; {advice}"
+    for name in given[1:]:
+        yield f"{key}.{name}", f"not allowed together with {given[0]}; remove one of them"
+    yield from _arrival_times(scenario, key, traffic)
     pattern = traffic.pattern
     if pattern is None:
         for name in ("hosts", "fan_in"):
@@ -688,6 +697,36 @@ def _arrivals(key: str, traffic: Traffic) -> Iterator[tuple[str, str]]:
     for name, count in Counter(traffic.hosts).items():
         if count > 1:
             yield f"{key}.hosts", f"must name each host once, got {shown(name)} twice"
+
+
+def _arrival_times(scenario: Scenario, key: str, traffic: Traffic) -> Iterator[tuple[str, str]]:
+    """Check the given times of a source's arrivals."""
+    for before, at in itertools.pairwise(traffic.at or ()):
+        if at < before:
+            got = f"{TIME.format(at)} after {TIME.format(before)}"
+            yield f"{key}.at", f"must be in order of time, got {got}"
+            return
+    if traffic.at is not None:
+        end = _end(scenario, traffic)
+        for name, at, wrong in (
+            ("at", traffic.at[0], traffic.at[0] < traffic.start),
+            ("at", traffic.at[-1], traffic.at[-1] >= end),
+        ):
+            if wrong:
+                span = f"{TIME.format(traffic.start)} to {TIME.format(end)}"
+                yield f"{key}.{name}", f"must be within {span}, got {TIME.format(at)}"
+    if traffic.every is not None and (count := _arrival_count(scenario, traffic)) > _MAX_TIMES:
+        yield f"{key}.every", f"gives {count:.3g} arrivals; the limit is {_MAX_TIMES:,}"
+
+
+def _arrival_count(scenario: Scenario, traffic: Traffic) -> float:
+    assert traffic.every is not None
+    return (_end(scenario, traffic) - traffic.start) / traffic.every
+
+
+def _end(scenario: Scenario, traffic: Traffic) -> float:
+    stop = traffic.stop
+    return scenario.duration if stop is None else min(stop, scenario.duration)
 
 
 def _times(

@@ -214,26 +214,45 @@ def test_only_the_simulator_has_patterns(backend):
         resolve.to_core(from_dict(fabric({"load": 0.5})), PROTOCOLS, backend)
 
 
-def test_incasts_are_complete_with_their_last_flow():
-    """The receiver's link carries 3 × 20 kB, which take 3 × 15 packets of 12 us."""
+def test_incasts_start_at_given_times_next_to_other_traffic():
+    """Both receivers' links carry 3 × 20 kB, which take 3 × 15 packets of 12 us."""
     made = fabric(
-        {"pattern": "incast", "to": "h0", "sizes": "20 kB", "arrival_rate": 50},
+        {"pattern": "incast", "to": "h0", "sizes": "20 kB", "at": ["10 ms", "40 ms"]},
         profile="datacenter",
     )
     background = {"name": "b", "kind": "web", "from": "h2", "to": "h3", "sizes": "1 kB",
                   "load": "1 %"}  # fmt: skip
     result = waterfill.run(made | {"traffic": [*made["traffic"], background]})
     found = transfers.incasts(result.transfers, result.network)
-    assert len(found) > 1
-    assert {(one.source, one.flows, one.unfinished) for one in found} == {("t", 3, 0)}
-    rows = [row for row in result.transfers.to_pylist() if row["source"] == "t"]
-    assert {row["to"] for row in rows} == {"h0"}
-    for number, one in enumerate(found):
-        mine = rows[3 * number : 3 * number + 3]
-        assert {row["from"] for row in mine} == {"h1", "h2", "h3"}
-        assert {row["start_s"] for row in mine} == {one.start_s}
-        assert one.completion_s == max(row["completion_s"] for row in mine)
-        assert 3 * 14 * 12e-6 < one.completion_s < 2e-3
+    assert [(one.start_s, one.flows, one.unfinished) for one in found] == [
+        (0.01, 3, 0), (0.04, 3, 0)
+    ]  # fmt: skip
+    last = result.transfers.filter(np.array(result.transfers["source"].to_pylist()) == "t")
+    assert set(last["to"].to_pylist()) == {"h0"}
+    assert sorted(last["from"].to_pylist()) == ["h1", "h1", "h2", "h2", "h3", "h3"]
+    assert found[0].completion_s == max(last["completion_s"].to_pylist()[:3])
+    assert 3 * 14 * 12e-6 < found[0].completion_s < 2e-3
     (summary,) = transfers.incast_summaries(result.transfers, result.network)
-    assert (summary.arrivals, summary.flows, summary.unfinished) == (len(found), 3, 0)
+    assert (summary.arrivals, summary.flows, summary.unfinished) == (2, 3, 0)
     assert summary.slowest_s == max(one.completion_s for one in found)
+
+
+def test_every_repeats_an_arrival_from_the_start_to_the_stop():
+    keys = {"pattern": "incast", "every": "10 ms", "start": "5 ms", "stop": "35 ms"}
+    assert resolved(keys)[1].at_s == (0.005, 0.015, 0.025)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"at": ["2 ms", "1 ms"]}, r"at: must be in order of time, got 1 ms after 2 ms"),
+        ({"at": ["200 ms"]}, r"at: must be within 0 s to 100 ms, got 200 ms"),
+        ({"at": ["1 ms"], "start": "2 ms"}, r"at: must be within 2 ms to 100 ms, got 1 ms"),
+        ({"at": ["1 ms"], "load": "5 %"}, r"at: not allowed together with load"),
+        ({"every": "1 ns"}, r"every: gives 1e\+08 arrivals; the limit is 100,000"),
+        ({}, r"arrival_rate: missing; .* or times of arrivals \(at, every\)"),
+    ],
+)
+def test_times_of_arrivals_are_checked(keys, message):
+    with pytest.raises(InputError, match=message):
+        from_dict(fabric({"pattern": "incast"} | keys))

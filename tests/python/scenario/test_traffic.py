@@ -220,7 +220,8 @@ ERRORS = {
     WEB.replace('"50 /s"', "0"): "web.arrival_rate: must be in (0, 1e+09], got 0",
     WEB.replace('"50 /s"', '"0 /s"'): ('web.arrival_rate: must be above zero, got "0 /s"'),
     'kind = "web"': (
-        'web.arrival_rate: missing; write a number per second such as "50 /s", or a load'
+        'web.arrival_rate: missing; write a number per second such as "50 /s", a load, or times of '
+        "arrivals (at, every)"
     ),
     WEB + 'rate = "1 Mbit/s"': 'web.rate: not allowed with kind = "web"',
     'kind = "cbr"\nrate = "1 Mbit/s"\nsizes = "1 kB"': 'cbr.sizes: not allowed with kind = "cbr"',

@@ -17,7 +17,7 @@ use waterfill_laws::units::Instant;
 use waterfill_network::{Network, TCP_IP_BYTES};
 
 use crate::flow::{Owner, SendingHost};
-use crate::packet::{Blocks, Cargo, Flags, Packet, Role, Sacks, expects, marked_bytes};
+use crate::packet::{Blocks, Cargo, Flags, Packet, Role, Sacks, expects, marked_bytes, named};
 use crate::sender::SenderSpec;
 use crate::sender::ecn::ACE_INITIAL;
 use frame::{ACK, AE, CWR, ECE, Frame, Ip, Options, SYN, Tcp};
@@ -175,8 +175,11 @@ impl Capture {
         let frame = match packet.role {
             Role::Traffic => datagram(packet, at.hop),
             Role::Endpoint => return, // `start_capture` refuses them
-            Role::Syn | Role::Open | Role::SynAck | Role::Data | Role::Ack | Role::Datagram | Role::AckFrame => {
+            _ => {
                 let host = &senders[packet.to as usize];
+                // The answer to a SYN has the receiver's index there.
+                let answers_syn = packet.role == Role::SynAck && host.sender.spec.has_handshake();
+                let packet = &Packet { number: if answers_syn { 0 } else { packet.number }, ..*packet };
                 if host.sender.spec.host.retransmission == Retransmission::Quic {
                     quic_packet(packet, at.hop)
                 } else {
@@ -316,7 +319,7 @@ fn segment(
     let with = |flag: u16, on: bool| if on { flag } else { 0 };
     let counts = spec.host.ecn.counts();
     match packet.role {
-        Role::Syn | Role::Open | Role::Data | Role::Datagram => {
+        Role::Syn | Role::Open | Role::Data | Role::First | Role::Early | Role::Datagram => {
             let handshake = packet.role == Role::Syn;
             if handshake {
                 options.push_handshake(spec.sizes.packet_bytes() - TCP_IP_BYTES);
@@ -338,12 +341,13 @@ fn segment(
             Frame::tcp(&ip(packet, hop, [source, receiver]), &tcp, &options, payload)
         }
         Role::SynAck | Role::Ack | Role::AckFrame | Role::Traffic | Role::Endpoint => {
-            let handshake = packet.role == Role::SynAck;
+            let handshake = packet.role == Role::SynAck && spec.has_handshake();
             if handshake {
                 options.push_handshake(spec.sizes.packet_bytes() - TCP_IP_BYTES);
             }
             if let Some(blocks) = blocks {
-                let present = blocks.iter().filter(|(from, to)| from < to);
+                let (_, blocks) = named(Some(blocks));
+                let present = blocks.iter().flatten().filter(|(from, to)| from < to);
                 options.push_sack(present.map(|&(from, to)| (at(from), at(to))));
             }
             if spec.host.ecn == Ecn::Counted && !handshake {

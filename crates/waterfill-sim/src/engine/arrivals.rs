@@ -103,7 +103,7 @@ impl Part {
         let owner = Owner::Traffic(t);
         let setup = FlowSetup { owner, law: &web.law, spec: &web.flow, sender, from: f, counted, route };
         let mut sending = sending_host(&self.network, &setup);
-        sending.sender.add_rare(&web.flow, None, self.network.seed);
+        sending.sender.add_rare(&setup, None, self.network.seed);
         if let Some(host) = self.senders.get_mut(f as usize) {
             sending.due = host.due; // the timer of the slot's previous flow serves this one
             *host = sending;
@@ -113,12 +113,16 @@ impl Part {
         self.transmit_unasked(f);
     }
 
-    /// Handles the first packet of a traffic source's flow: prepares the receiver of the flow's slot, and answers with
-    /// its index.
+    /// Handles the first packet of a traffic source's flow, or one of its first flight: prepares the receiver of the flow's
+    /// slot, and answers with its index.
     #[cold]
     pub(super) fn open_flow(&mut self, packet: &Packet) {
         self.ledger.delivered += 1;
         let Some(to) = self.prepare_receiver(packet) else { return };
+        if packet.role != Role::Open {
+            self.receive_first_flight(&Opening::data(packet, to), Some(to));
+            return;
+        }
         let host = &mut self.receivers[to as usize];
         let syn = Packet { role: Role::Syn, echoed: Instant::ZERO, ..*packet };
         let answer = host.receiver.on_packet(self.now, &syn, &mut self.sacks);

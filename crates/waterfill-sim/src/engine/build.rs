@@ -96,7 +96,7 @@ impl Part {
                 let owner = Owner::Group(group);
                 let setup = FlowSetup { owner, law: &law, spec, sender, from: flow, counted, route };
                 let (mut sending, receiving) = connect(network, &setup);
-                sending.sender.add_rare(spec, demand.as_ref(), network.seed);
+                sending.sender.add_rare(&setup, demand.as_ref(), network.seed);
                 self.senders.push(sending);
                 self.receivers.push(receiving);
                 if flow % FLOWS_PER_POLL == 0 && self.watch.poll() {
@@ -152,7 +152,9 @@ impl Part {
         let forward = add_path(paths, &spec.forward, path::END);
         let reverse = add_path(paths, &spec.reverse, lines.map_or(path::END, |(_, back)| back | path::DELAY_LINE));
         let damages = spec.ways().any(|(there, _)| damages(&self.network, there));
-        Route { forward, reverse, entry, number, damages }
+        let first_link = spec.forward.first().and_then(|&link| self.network.links.get(link as usize));
+        let nic = spec.access_bps.or(first_link.map(|link| link.rate_bps)).map_or(Rate::UNLIMITED, Rate::from_bps);
+        Route { forward, reverse, entry, number, damages, nic }
     }
 
     /// Builds the later routes of flow `index` of a group. Returns their times, and where their paths begin.

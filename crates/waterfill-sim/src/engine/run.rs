@@ -76,11 +76,13 @@ fn named_by_sender(packet: Packet, receivers: &[ReceivingHost]) -> Packet {
             let to = Opening::decode(&packet).sender;
             Packet { role: Role::Syn, to, number: 0, echoed: Instant::ZERO, ..packet }
         }
-        Role::Syn | Role::Data | Role::Datagram => {
+        Role::First | Role::Early if packet.echoed != Instant::ZERO => {
+            Opening::data(&packet, Opening::decode(&packet).sender)
+        }
+        Role::Syn | Role::Data | Role::First | Role::Early | Role::Datagram => {
             Packet { to: receivers[packet.to as usize].receiver.spec.to, ..packet }
         }
-        Role::SynAck => Packet { number: 0, ..packet },
-        Role::Ack | Role::AckFrame | Role::Traffic | Role::Endpoint => packet,
+        Role::SynAck | Role::Ack | Role::AckFrame | Role::Traffic | Role::Endpoint => packet,
     }
 }
 
@@ -194,7 +196,7 @@ impl Part {
             match role {
                 Role::SynAck | Role::Ack | Role::AckFrame => self.senders.get(to as usize).map_or((), prefetch),
                 Role::Syn | Role::Data | Role::Datagram => self.receivers.get(to as usize).map_or((), prefetch),
-                Role::Open | Role::Traffic | Role::Endpoint => {}
+                Role::Open | Role::First | Role::Early | Role::Traffic | Role::Endpoint => {}
             }
         }
     }
@@ -332,7 +334,11 @@ impl Part {
                 self.traffic[packet.to as usize].receive(self.now, packet.bytes);
             }
             Role::Syn | Role::Data => self.receive(packet),
-            Role::Open => self.open_flow(packet),
+            Role::First if packet.echoed == Instant::ZERO => {
+                self.ledger.delivered += 1;
+                self.receive_first_flight(packet, None);
+            }
+            Role::Open | Role::First | Role::Early => self.open_flow(packet),
             Role::Endpoint => self.receive_at_endpoint(packet),
             Role::SynAck | Role::Ack => self.receive_ack(packet),
             Role::Datagram => self.receive_datagram(packet),
@@ -390,9 +396,7 @@ impl Part {
             Role::AckFrame => self.receive_ack_frame(&packet),
             // At the end of the line that returns acknowledgements.
             Role::Endpoint if flow_and_side(packet.to).1 == Side::Client => self.receive_at_endpoint(&packet),
-            Role::Syn | Role::Open | Role::Data | Role::Datagram | Role::Traffic | Role::Endpoint => {
-                self.enqueue(self.first_link(&packet), packet);
-            }
+            _ => self.enqueue(self.first_link(&packet), packet),
         }
     }
 
@@ -424,6 +428,24 @@ impl Part {
         }
     }
 
+    /// Hands a packet of the first flight of a flow without a handshake to its receiver. `names` is the receiver's index
+    /// if the answer tells it.
+    pub(super) fn receive_first_flight(&mut self, packet: &Packet, names: Option<u32>) {
+        let host = &mut self.receivers[packet.to as usize];
+        if packet.incarnation != host.incarnation {
+            return; // of a closed connection
+        }
+        if let Owner::Traffic(t) = host.owner {
+            self.traffic[t as usize].receive(self.now, packet.bytes);
+        }
+        let answer = host.receiver.on_first_flight(self.now, packet, names, &mut self.sacks);
+        self.follow_up(packet.to);
+        if let Some(ack) = answer {
+            self.ledger.sent += 1;
+            self.enqueue(self.first_link(&ack), ack);
+        }
+    }
+
     /// Starts the flows that have waited for a receiver's flow if it has completed, and schedules the receiver's timer.
     #[inline(never)] // keeps the usual path short
     pub(super) fn follow_up(&mut self, f: u32) {
@@ -452,7 +474,7 @@ impl Part {
             return; // of a closed connection
         }
         if packet.role == Role::SynAck {
-            sender.on_syn_ack(self.now, packet);
+            sender.on_syn_ack(self.now, packet, blocks.as_ref());
         } else {
             sender.on_ack(self.now, packet, blocks.as_ref());
         }

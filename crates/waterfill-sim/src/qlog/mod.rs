@@ -210,7 +210,7 @@ impl FlowLog {
     /// Logs an acknowledgement. Returns true if it reports a mark.
     fn packet_received(&mut self, now: Instant, packet: &Packet, blocks: Option<&Blocks>) -> io::Result<bool> {
         let bytes = packet.bytes;
-        if packet.role == Role::SynAck {
+        if packet.role == Role::SynAck && self.unnumbered > 0 {
             let answered = self.unnumbered.saturating_sub(1);
             self.log.event(now, "transport:packet_received", |out| {
                 out.push(format_args!(

@@ -208,7 +208,7 @@ impl Fifo {
 /// other.
 pub(super) fn flow_id(packet: &Packet) -> u64 {
     let direction: u64 = match packet.role {
-        Role::Syn | Role::Open | Role::Data | Role::Datagram => 0,
+        Role::Syn | Role::Open | Role::Data | Role::First | Role::Early | Role::Datagram => 0,
         Role::SynAck | Role::Ack | Role::AckFrame => 1,
         Role::Traffic => 2,
         // The two directions of a connection, by the addressee.

@@ -154,13 +154,20 @@ impl Hosts {
             sender: SenderSpec::new(&network, spec, &law, FlowIndex { flow: 0, index: 0 }),
             from: 0,
             counted: (Instant::ZERO, Instant::NEVER),
-            route: Route { forward: 0, reverse: 0, entry: HostAccess::Ideal, number: 0, damages: false },
+            route: Route {
+                forward: 0,
+                reverse: 0,
+                entry: HostAccess::Ideal,
+                number: 0,
+                damages: false,
+                nic: Rate::UNLIMITED,
+            },
         };
         let (from, to) = connect(&network, &setup);
         let mut hosts = Self { from, to, sacks: Sacks::default(), count: 0 };
         let syn = hosts.from.sender.poll_transmit(Instant::ZERO).expect("a SYN");
         let answer = hosts.to.receiver.on_packet(at(ONE_WAY_US), &syn, &mut hosts.sacks).expect("an answer");
-        hosts.from.sender.on_syn_ack(at(2 * ONE_WAY_US), &answer);
+        hosts.from.sender.on_syn_ack(at(2 * ONE_WAY_US), &answer, None);
         hosts
     }
 }

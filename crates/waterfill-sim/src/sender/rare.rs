@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use waterfill_laws::protocol::Event;
 use waterfill_laws::units::{Duration, Instant, Volume};
-use waterfill_network::{DemandCourse, FlowSpec};
+use waterfill_network::DemandCourse;
 
 use super::Sender;
+use super::first_flight::FirstFlight;
 use super::quantum::PacingQuantum;
 use crate::application::Application;
+use crate::flow::FlowSetup;
 
 /// Parts that few senders have. They are on the heap, because an idle flow has little space.
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub(crate) struct Rare {
     application: Option<Application>,
     /// Burst in progress, if more than one packet may leave at once.
     quantum: Option<PacingQuantum>,
+    /// First flight until its first answer, if the flow has no handshake.
+    pub(super) first_flight: Option<FirstFlight>,
 }
 
 impl Rare {
@@ -32,6 +36,16 @@ impl Rare {
         }
     }
 
+    /// Returns the parts that are left after the first flight, if there are some.
+    pub(super) fn without_first_flight(mut self: Box<Self>) -> Option<Box<Self>> {
+        self.first_flight = None;
+        self.is_needed().then_some(self)
+    }
+
+    const fn is_needed(&self) -> bool {
+        self.demand.is_some() || self.application.is_some() || self.quantum.is_some() || self.first_flight.is_some()
+    }
+
     pub(super) fn heap_bytes(&self) -> usize {
         size_of::<Self>() + self.application.as_ref().map_or(0, Application::heap_bytes)
     }
@@ -39,13 +53,15 @@ impl Rare {
 
 impl Sender {
     /// Adds the parts that a flow asks for. The flows of a group share the `demand` over time.
-    pub(crate) fn add_rare(&mut self, flow: &FlowSpec, demand: Option<&Arc<DemandCourse>>, seed: u64) {
+    pub(crate) fn add_rare(&mut self, setup: &FlowSetup<'_>, demand: Option<&Arc<DemandCourse>>, seed: u64) {
+        let flow = setup.spec;
         let rare = Rare {
+            first_flight: FirstFlight::new(setup),
             demand: demand.cloned(),
             application: flow.application.as_ref().map(|spec| Application::new(spec, &self.spec, seed)),
             quantum: PacingQuantum::new(flow),
         };
-        if rare.demand.is_some() || rare.application.is_some() || rare.quantum.is_some() {
+        if rare.is_needed() {
             self.timed |= rare.application.is_some();
             self.rare = Some(Box::new(rare));
         }

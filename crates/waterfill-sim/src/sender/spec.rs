@@ -46,7 +46,8 @@ pub(crate) struct SenderSpec {
     /// Index of the flow in its group.
     pub(crate) index: u32,
     pub(crate) incarnation: u16,
-    pub(super) syn_bytes: u16,
+    /// Size of a SYN; `None` for a flow that begins with its data.
+    pub(super) syn_bytes: Option<NonZeroU16>,
     pub(crate) sizes: PacketSizes,
     pub(crate) start: Instant,
     pub(crate) stop: Instant,
@@ -97,7 +98,7 @@ impl SenderSpec {
             path: 0,
             index,
             incarnation: 0,
-            syn_bytes: network.ack_bytes,
+            syn_bytes: NonZeroU16::new(network.ack_bytes).filter(|_| flow.handshake),
             sizes: PacketSizes { packet_bytes: network.packet_bytes, payload_bytes, packets },
             start: if flow.after.is_empty() { Instant::from_secs(flow.start_of_s(index)) } else { Instant::NEVER },
             stop: Instant::from_secs(flow.stop_s),
@@ -137,6 +138,11 @@ impl SenderSpec {
         let packets = self.sizes.packets.map_or(u64::MAX, |(count, _)| count);
         let opening = Opening { route: self.to, sender: self.opens_from, index: self.index, packets };
         (self.opens_from != NO_OPENING).then_some(opening)
+    }
+
+    /// Returns true if data waits for the answer to a SYN.
+    pub(crate) const fn has_handshake(&self) -> bool {
+        self.syn_bytes.is_some()
     }
 
     /// Returns true if the connection uses ECN.

@@ -439,6 +439,7 @@ mod tests {
             |l: u32| RouteSpec { forward: vec![2 * l], reverse: vec![2 * l + 1], pad_s: 0.0, base_rtt_s: 0.004 };
         let arrivals = ArrivalSpec {
             arrivals_per_s: 100.0,
+            at_s: vec![],
             sizes_bytes: Distribution::Constant { mean: 1e5 },
             flow: network.flows[0].clone(),
             routes: vec![vec![route(0), route(1), route(2)]],

@@ -212,12 +212,12 @@ impl Cohabit {
             self.other += volume;
             return Verdict::Accept;
         };
-        if matches!(packet.role, Role::Data | Role::Datagram | Role::Syn | Role::Open) {
+        if packet.role.has_data() || matches!(packet.role, Role::Syn | Role::Open) {
             self.estimator.on_packet(now, class, flow_id(packet));
             self.seen[class] = Some(now);
         }
         let mut verdict = Verdict::Accept;
-        if class == Class::Tcp && matches!(packet.role, Role::Data | Role::Datagram) {
+        if class == Class::Tcp && packet.role.has_data() {
             verdict = self.decide(now, packet);
             if verdict == Verdict::Drop {
                 self.drops += 1;
