@@ -27,6 +27,7 @@ pub(super) fn traffic(u: &mut Unstructured<'_>, i: u8, links: usize, duration_s:
             flow.count = 1;
             source.flows = Some(ArrivalSpec {
                 arrivals_per_s: decades(u, 1.0, 100.0) / duration_s,
+                at_s: Vec::new(),
                 sizes_bytes: distribution(u, size),
                 flow,
                 routes: Vec::new(),
