@@ -112,10 +112,13 @@ def _class(item: griffe.Class, name: str) -> Iterator[str]:
         lines.append(f"    {one.name}: {one.annotation}{default}")
     yield "```py\n" + "\n".join(lines) + "\n```\n"
     yield _text(item)
-    for one in fields:
-        if one.docstring is not None:
-            yield f"- `{one.name}`: {_joined(one.docstring.value)}"
-    yield ""
+    described = [
+        f"- `{one.name}`: {_joined(one.docstring.value)}"
+        for one in fields
+        if one.docstring is not None
+    ]
+    if described:
+        yield "\n".join(described) + "\n"
     for member in members:
         if member.docstring is None:
             continue

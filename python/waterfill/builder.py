@@ -166,6 +166,8 @@ class RootKeys(TypedDict, total=False):
     seed: int
     measure: Sequence[str]
     profile: str
+    handshake: bool
+    ideal: str
     fabric: Mapping[str, Any]
     ecmp: str
     link_defaults: Mapping[str, Any]

@@ -90,7 +90,7 @@ def test_the_default_route_has_fewest_hops_then_least_delay():
 def test_a_true_tie_is_an_error(twins):
     assert refusal(twins, {"from": "r1", "to": "r2"}) == (
         'S.toml: flow.f0.path: several shortest routes lead from "r1" to "r2"; list the links of '
-        "one"
+        'one, or write ecmp = "pair"'
     )
 
 
@@ -121,7 +121,7 @@ def test_a_way_back_that_is_a_true_tie_can_be_named():
     backs = [link("b1", "r2", "r1", duplex=False), link("b2", "r2", "r1", duplex=False)]
     assert refusal([up, *backs], {"path": ["up"]}) == (
         'S.toml: flow.f0.return_path: several shortest routes lead from "r2" to "r1"; list the '
-        "links of one"
+        'links of one, or write ecmp = "pair"'
     )
     assert ways([up, *backs], {"path": ["up"], "return_path": ["b2"]}) == ("up", "b2")
     assert refusal([up, *backs], {"path": ["up"], "return_path": ["up"]}) == (
@@ -391,6 +391,7 @@ def test_the_whole_document():
         "application": None,
         "routes": (),
         "ack_frequency": None,
+        "handshake": True,
     }
     assert (one["protocol"], one["initial_window_packets"], one["pacing"]) == ("aecp", 3, None)
 

@@ -5,7 +5,6 @@ use waterfill_laws::protocol::ProtocolKind;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::{Instant, Rate};
 
-use super::rare::Rare;
 use super::{Phase, Sender};
 use crate::flow::FlowSetup;
 use crate::limits::Limit;
@@ -81,7 +80,7 @@ impl Sender {
         }
         self.phase = Phase::Open;
         self.next_send = now;
-        self.rare = self.rare.take().and_then(Rare::without_first_flight);
+        self.forget_first_flight();
         true
     }
 

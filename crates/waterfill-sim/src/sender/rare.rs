@@ -37,7 +37,7 @@ impl Rare {
     }
 
     /// Returns the parts that are left after the first flight, if there are some.
-    pub(super) fn without_first_flight(mut self: Box<Self>) -> Option<Box<Self>> {
+    fn without_first_flight(mut self: Box<Self>) -> Option<Box<Self>> {
         self.first_flight = None;
         self.is_needed().then_some(self)
     }
@@ -52,6 +52,11 @@ impl Rare {
 }
 
 impl Sender {
+    /// Removes what the sender keeps for its first flight.
+    pub(super) fn forget_first_flight(&mut self) {
+        self.rare = self.rare.take().and_then(Rare::without_first_flight);
+    }
+
     /// Adds the parts that a flow asks for. The flows of a group share the `demand` over time.
     pub(crate) fn add_rare(&mut self, setup: &FlowSetup<'_>, demand: Option<&Arc<DemandCourse>>, seed: u64) {
         let flow = setup.spec;

@@ -155,9 +155,10 @@ fn measure(command: &CheckPathCommand, law: &str, to: SocketAddr, watch: &Watch)
     let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
     setsockopt(&stream, sockopt::Linger, &at_once)?;
     drop(stream);
-    measured.far_end = ask(&command.baseline.0, to, local.port()).ok().and_then(|report| report.seen);
-    // The far end's answer came later than all packets of the connection.
-    measured.here = watch.of((local.ip().to_canonical(), local.port()));
+    let (report, later) = ask(&command.baseline.0, to, local.port()).unwrap_or((Report { seen: None }, local.port()));
+    measured.far_end = report.seen;
+    let host = local.ip().to_canonical();
+    measured.here = watch.of((host, local.port()), (host, later));
     Ok(measured)
 }
 
@@ -199,9 +200,10 @@ fn send(mut stream: &TcpStream, command: &CheckPathCommand) -> Result<f64> {
     Ok(acked as f64 * 8.0 / since.elapsed().as_secs_f64().max(1e-3))
 }
 
-/// Asks the far end for its packet counts of the connection from `port`.
-fn ask(law: &str, to: SocketAddr, port: u16) -> Result<Report> {
+/// Asks the far end for its packet counts of the connection from `port`. Returns them with the port of the question.
+fn ask(law: &str, to: SocketAddr, port: u16) -> Result<(Report, u16)> {
     let mut stream = socket::connect_with(law, to, CONNECT_TIMEOUT)?;
+    let own = stream.local_addr()?.port();
     stream.set_read_timeout(Some(REPORT_TIMEOUT))?;
     stream.write_all(format!("{REPORT} {port}\n").as_bytes())?;
     let mut answer = Vec::new();
@@ -213,7 +215,7 @@ fn ask(law: &str, to: SocketAddr, port: u16) -> Result<Report> {
             n => answer.extend_from_slice(&buffer[..n]),
         }
     }
-    Ok(serde_json::from_slice(&answer)?)
+    Ok((serde_json::from_slice(&answer)?, own))
 }
 
 /// Formats the result as text for people.

@@ -57,14 +57,15 @@ fn answer(mut stream: &TcpStream, watch: Option<&Watch>) -> io::Result<()> {
     let began = Instant::now();
     stream.set_read_timeout(Some(SILENCE))?;
     stream.set_write_timeout(Some(SILENCE))?;
-    let peer = stream.peer_addr()?.ip().to_canonical();
+    let peer = stream.peer_addr()?;
+    let (host, later) = (peer.ip().to_canonical(), peer.port());
     let mut reader = BufReader::new(stream);
     let mut line = Vec::new();
     reader.by_ref().take(LINE_MAX).read_until(b'\n', &mut line)?;
     let line = String::from_utf8_lossy(&line);
     if let Some(port) = line.strip_prefix(REPORT) {
         let port = port.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
-        let report = Report { seen: watch.map(|watch| watch.of((peer, port))) };
+        let report = Report { seen: watch.map(|watch| watch.of((host, port), (host, later))) };
         let mut text = serde_json::to_vec(&report)?;
         text.push(b'\n');
         return stream.write_all(&text);

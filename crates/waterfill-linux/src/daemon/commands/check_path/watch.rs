@@ -9,6 +9,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use nix::sys::socket::{
     AddressFamily, LinkAddr, SockFlag, SockProtocol, SockType, recvfrom, setsockopt, socket, sockopt,
@@ -22,6 +23,8 @@ use super::socket::{HEADERS_BYTES, filter_port};
 const CONNECTIONS_MAX: usize = 4096;
 /// Size of the packet socket's buffer in bytes, enough for a burst of some 10⁴ packets.
 const BUFFER_BYTES: usize = 1 << 24;
+/// Maximum time for which a reader of the counts waits for the thread.
+const LAG_MAX: Duration = Duration::from_secs(1);
 const KIND: u8 = 253;
 const EXID: [u8; 2] = [0x57, 0x46];
 const TCP: u8 = 6;
@@ -81,10 +84,18 @@ impl Watch {
         Ok(Self { connections, stop, thread: Some(thread) })
     }
 
-    /// Returns the packet counts of a client's connection.
-    pub(super) fn of(&self, client: Client) -> Connection {
-        let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        connections.get(&client).copied().unwrap_or_default()
+    /// Returns the packet counts of a client's connection, once the thread has read a packet of `later`, a connection
+    /// that began when the first one had ended. Waits for at most a second.
+    pub(super) fn of(&self, client: Client, later: Client) -> Connection {
+        let began = Instant::now();
+        loop {
+            let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+            if connections.contains_key(&later) || began.elapsed() > LAG_MAX {
+                return connections.get(&client).copied().unwrap_or_default();
+            }
+            drop(connections);
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
@@ -250,6 +261,22 @@ mod tests {
             count(&mut seen, &parse(packet).unwrap());
         }
         seen
+    }
+
+    #[test]
+    fn counts_wait_for_a_thread_that_is_late() {
+        let watch = Watch { connections: Arc::default(), stop: Arc::default(), thread: None };
+        let client = |port: u16| (IpAddr::from([10, 0, 0, 1]), port);
+        let shared = Arc::clone(&watch.connections);
+        let late = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(20));
+            let mut connections = shared.lock().unwrap();
+            let forward = Seen { data: 7, ..Seen::default() };
+            connections.insert(client(1), Connection { forward, ..Connection::default() });
+            connections.insert(client(2), Connection::default());
+        });
+        assert_eq!(watch.of(client(1), client(2)).forward.data, 7);
+        late.join().unwrap();
     }
 
     #[test]
