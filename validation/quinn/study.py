@@ -91,8 +91,8 @@ CELLS = [
 class Row:
     """Goodputs (Mbit/s) and packets lost in 1000 of one cell, as means over its seeds.
 
-    For each seed, `difference` is quinn's goodput − ours, as a share of the mean of ours, and
-    `reverse` that of our law in quinn − quinn's, as a share of the mean of quinn's.
+    `difference` is, for each seed, quinn's goodput − our law's, as a share of the mean of our
+    law's. `reverse` is that of our law in quinn − quinn's, as a share of the mean of quinn's.
     """
 
     cell: str

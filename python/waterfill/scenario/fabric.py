@@ -143,7 +143,7 @@ def leaf_spine(leaves: int, spines: int, hosts: int) -> list[FabricLink]:
 
     Raises ValueError if it has more than `MAX_LINKS` links.
     """
-    return _two_layers([number // hosts for number in range(leaves * hosts)], leaves, spines)
+    return _two_layers(leaves * hosts, lambda number: number // hosts, leaves, spines)
 
 
 def rail_optimized(servers: int, rails: int, spines: int) -> list[FabricLink]:
@@ -152,13 +152,16 @@ def rail_optimized(servers: int, rails: int, spines: int) -> list[FabricLink]:
 
     Raises ValueError if it has more than `MAX_LINKS` links.
     """
-    return _two_layers([number % rails for number in range(servers * rails)], rails, spines)
+    return _two_layers(servers * rails, lambda number: number % rails, rails, spines)
 
 
-def _two_layers(leaf_of: list[int], leaves: int, spines: int) -> list[FabricLink]:
-    if (count := len(leaf_of) + leaves * spines) > MAX_LINKS:
+def _two_layers(
+    hosts: int, leaf_of: Callable[[int], int], leaves: int, spines: int
+) -> list[FabricLink]:
+    # Before the list, which may not fit into memory.
+    if (count := hosts + leaves * spines) > MAX_LINKS:
         raise ValueError(f"more than {MAX_LINKS} links, got {count}")
-    links = [FabricLink(f"h{n}", f"l{leaf}", uplink=False) for n, leaf in enumerate(leaf_of)]
+    links = [FabricLink(f"h{n}", f"l{leaf_of(n)}", uplink=False) for n in range(hosts)]
     links += [
         FabricLink(f"l{leaf}", f"s{spine}", uplink=True)
         for leaf in range(leaves) for spine in range(spines)
