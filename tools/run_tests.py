@@ -187,6 +187,7 @@ def timed(name: str) -> Iterator[None]:
 # Tests of the kernel need root, who may raise their priority. The other tests then delay no timer,
 # and a busy host does not stop them, as it would at the lowest priority.
 _FIRST = ["nice", "-n", "-15"] if os.geteuid() == 0 else []
+_BEFORE = ["nice", "-n", "-5"] if os.geteuid() == 0 else []
 
 # Tests that load programs into the kernel or measure in its networks. They run one after another.
 KERNEL = (
@@ -251,13 +252,16 @@ def soaked(code: int, text: str) -> Outcome:
     if code == _LACKING:
         why = text.strip().splitlines()[-1] if text.strip() else "it does not say why"
         return Outcome(skipped=Counter([f"validation.soak: {why}"]))
-    names = [] if code == 0 else ["validation.soak"]
+    missed = [line for line in text.splitlines() if line.endswith("FAILED")]
+    why = "; ".join(" ".join(line.split()) for line in missed) or f"exit code {code}"
+    names = [] if code == 0 else [f"validation.soak: {why}"]
     return Outcome(passed=int(code == 0), failed=len(names), names=names)
 
 
 _LACKING = 2
-# The soak waits most of its time, and nothing that it requires depends on how fast the host is.
-_SOAK = [sys.executable, "-m", "validation", "soak", "--quick"]
+# The soak waits most of its time. It comes before the tests that compute, and after those that
+# measure in the kernel.
+_SOAK = [*_BEFORE, sys.executable, "-m", "validation", "soak", "--quick"]
 
 
 def beside_a_soak(suite: Callable[[], Outcome]) -> Callable[[], Outcome]:

@@ -275,7 +275,7 @@ def _until(done: Callable[[], bool], seconds: float) -> bool:
 def _progress(sample: Sample) -> None:
     packets = sum(sample.packets.values())
     print(
-        f"{sample.time_s:6.0f} s: {packets} packets, {sample.rss_bytes >> 10} KiB resident, "
+        f"{sample.time_s:6.0f} s: {packets} packets, {sample.own_bytes >> 10} KiB, "
         f"{sample.programs} programs, {sample.sockets} sockets, {sample.modes}",
         file=sys.stderr, flush=True,
     )  # fmt: skip

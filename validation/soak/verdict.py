@@ -12,7 +12,7 @@ from waterfill.runs.result import Document
 
 # Limits, decided before the first run of an hour. The daemon's was 1 MiB when a life counted from
 # its second sample on: a rise at a constant rate fails as before.
-RSS_GROWTH_BYTES = 3 << 18
+OWN_GROWTH_BYTES = 3 << 18
 LOCKED_GROWTH_BYTES = 1 << 16
 KERNEL_GROWTH_BYTES = 2 << 20
 # Of the connections that the law began to control. Many flows are shorter than three RTTs.
@@ -235,8 +235,8 @@ def _leaks(run: SoakRun) -> list[Criterion]:
         _growth("kernel memory without connections", kernel, KERNEL_GROWTH_BYTES, " MiB", mega),
         _growth("kernel memory, lowest level", growth(shown, _kernel), KERNEL_GROWTH_BYTES, " MiB",
                 mega),
-        _growth("daemon's memory within a life", worst_life(run.samples, lambda s: s.rss_bytes),
-                RSS_GROWTH_BYTES, " MiB", mega),
+        _growth("daemon's memory within a life", worst_life(run.samples, lambda s: s.own_bytes),
+                OWN_GROWTH_BYTES, " MiB", mega),
         _growth("daemon's descriptors within a life",
                 worst_life(run.samples, lambda s: s.descriptors), 0, "", 1),
         _none("sockets without connections", max(0, run.after.sockets - run.before.sockets)),

@@ -35,7 +35,10 @@ class Sample:
     time_s: float
     life: int
     """Number of the daemon's life, which increases with each restart."""
-    rss_bytes: int
+    own_bytes: int
+    """Memory of the daemon in bytes, without the pages of files: its code comes in for minutes on
+    a busy host.
+    """
     descriptors: int
     programs: int
     maps: int
@@ -86,7 +89,7 @@ class Watch:
         links = {link["device"]: link for link in status["links"]}
         return Sample(
             time_s=time.monotonic() - self._start_s, life=self.life,
-            rss_bytes=sum(_rss_bytes(pid) for pid in pids),
+            own_bytes=sum(_own_bytes(pid) for pid in pids),
             descriptors=sum(_descriptors(pid) for pid in pids),
             programs=found.count("program"), maps=found.count("map"), links=found.count("link"),
             pins=objects.pins(self._folder), locked_bytes=found.locked_bytes,
@@ -101,9 +104,10 @@ class Watch:
         )  # fmt: skip
 
 
-def _rss_bytes(pid: int) -> int:
+def _own_bytes(pid: int) -> int:
     with suppress(OSError):
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+        resident, shared = Path(f"/proc/{pid}/statm").read_text().split()[1:3]
+        return (int(resident) - int(shared)) * _PAGE_BYTES
     return 0
 
 

@@ -245,7 +245,9 @@ def test_both_calls_of_pytest_share_the_tests(monkeypatch):
 
 def test_the_soak_is_one_test_that_passes_fails_or_is_skipped_with_its_reason():
     assert soaked(0, "table\n") == Outcome(passed=1)
-    assert soaked(1, "table\n").failed == 1
+    assert soaked(1, "table\n").names == ["validation.soak: exit code 1"]
+    missed = "criterion  measured\nstuck flows  2   0      FAILED\nkills        2 of 2  ok\n"
+    assert soaked(1, missed).names == ["validation.soak: stuck flows 2 0 FAILED"]
     skipped = soaked(2, "soak: needs root, got user 1000\n")
     assert (skipped.passed, skipped.failed) == (0, 0)
     assert list(skipped.skipped) == ["validation.soak: soak: needs root, got user 1000"]

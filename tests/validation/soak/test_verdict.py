@@ -16,7 +16,7 @@ def sample(time_s=0.0, **changes):
     counters = {"started": 100, "priced": 90, "no_memory": 0, "without_state": 0,
                 "fallbacks": {"no echo arrives": 2, "other": 0}}  # fmt: skip
     base = Sample(
-        time_s=time_s, life=1, rss_bytes=10 << 20, descriptors=30, programs=11, maps=13, links=5,
+        time_s=time_s, life=1, own_bytes=10 << 20, descriptors=30, programs=11, maps=13, links=5,
         pins=14, locked_bytes=1 << 20, kernel_bytes=20 << 20, sockets=0, time_wait=0,
         prices_s={"ra": 6.2}, packets={"ra": int(1000 * time_s)}, bytes={"ra": 0},
         marked={"ra": 0}, targets={"ra": 0.9}, modes={}, counters=counters,
@@ -93,7 +93,7 @@ def rising(name, step, start=0):
 @pytest.mark.parametrize(
     ("name", "step", "criterion"),
     [
-        ("rss_bytes", 1 << 16, "daemon's memory within a life"),
+        ("own_bytes", 1 << 16, "daemon's memory within a life"),
         ("descriptors", 1, "daemon's descriptors within a life"),
         ("kernel_bytes", 1 << 18, "kernel memory, lowest level"),
         ("programs", 1, "lowest number of programs"),
@@ -107,23 +107,23 @@ def test_a_level_that_keeps_rising_is_a_leak_and_peaks_are_none(name, step, crit
 
 
 def test_a_new_process_begins_anew():
-    samples = [sample(float(t), life=t // 10, rss_bytes=(t // 10) << 20) for t in range(1, 101)]
-    assert verdict.worst_life(samples, lambda s: s.rss_bytes) == 0
+    samples = [sample(float(t), life=t // 10, own_bytes=(t // 10) << 20) for t in range(1, 101)]
+    assert verdict.worst_life(samples, lambda s: s.own_bytes) == 0
 
 
 def test_a_daemon_that_fills_its_memory_and_stays_there_does_not_leak():
     """Sixty samples of a life on a busy host, in KiB: the code is read in within 100 s."""
     start = [4000, 8556, 8900, 9412, 9412, 9600, 9600, 9800, 9800, 9900, 9900, 10000]
     life = [*start, *[10016, 10424, 10072] * 16]
-    samples = [sample(float(t), rss_bytes=kib << 10) for t, kib in enumerate(life)]
-    assert verdict.growth(samples[1:], lambda s: s.rss_bytes) > 1 << 20
+    samples = [sample(float(t), own_bytes=kib << 10) for t, kib in enumerate(life)]
+    assert verdict.growth(samples[1:], lambda s: s.own_bytes) > 1 << 20
     assert failed(run(samples=samples)) == []
-    leak = [replace(s, rss_bytes=s.rss_bytes + (int(s.time_s) * 36 << 10)) for s in samples]
+    leak = [replace(s, own_bytes=s.own_bytes + (int(s.time_s) * 36 << 10)) for s in samples]
     assert failed(run(samples=leak)) == ["daemon's memory within a life"]
 
 
 def test_too_few_samples_are_no_level():
-    assert verdict.growth(rising("rss_bytes", 1)[:5], lambda s: s.rss_bytes) is None
+    assert verdict.growth(rising("own_bytes", 1)[:5], lambda s: s.own_bytes) is None
     (one,) = [c for c in verdict.judge(run(samples=[]), None) if "within a life" in c.name][:1]
     assert (one.measured, one.ok) == ("not shown", None)
 
