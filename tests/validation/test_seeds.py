@@ -248,6 +248,18 @@ def test_a_single_run_prints_only_its_closing_line(capsys):
     assert line.startswith("p/a: simulated 2 s in 0.4 s")
 
 
+def test_without_lines_the_number_of_runs_is_printed_now_and_then(capsys, monkeypatch):
+    now = 0.0
+    monkeypatch.setattr("waterfill.runs.progress.time.monotonic", lambda: now)
+    with ExperimentBars(1, lines=False) as live:
+        live.planned({str(run): "p/a" for run in range(8)}, 0)
+        for run in range(8):
+            now = float(run)
+            ticks(live, str(run))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["8 runs to do", "2 of 8 runs", "4 of 8 runs", "8 of 8 runs"]
+
+
 def test_a_terminal_shows_runs_in_progress_and_finished_ones():
     code = """
 from waterfill.runs.progress import ExperimentBars, Tick

@@ -57,6 +57,24 @@ class Tick:
 Report = Callable[[Tick], None]
 
 
+class _Pauses:
+    """Times at which a line of progress is due: after 1 s, 2 s, 4 s … and each minute from then
+    on.
+    """
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+        self._pause_s = 1.0
+
+    def due(self) -> bool:
+        """Return whether a line is due, and if so, wait for the next one."""
+        now = time.monotonic()
+        if now - self._last < self._pause_s:
+            return False
+        self._last, self._pause_s = now, min(2 * self._pause_s, _MAX_PAUSE_S)
+        return True
+
+
 class _Display:
     """Named progress bars on a terminal's standard error. A thread-safe context manager.
 
@@ -197,8 +215,8 @@ class ExperimentBars(_Display):
     """Progress display of `reproduce`: one bar per run in progress, and totals below.
 
     Finished experiments scroll by above the bars. Other outputs get a line when a run starts and
-    one when it ends, unless `lines` is false. `show` may be called from any thread, the other
-    methods from the main one.
+    one when it ends, or with `lines` false, the number of runs now and then. `show` may be called
+    from any thread, the other methods from the main one.
     """
 
     def __init__(self, experiments: int, *, lines: bool = True) -> None:
@@ -209,6 +227,7 @@ class ExperimentBars(_Display):
         self._runs = 0
         self._runs_done = 0
         self._started: set[str] = set()
+        self._pauses = _Pauses()
 
     def planned(self, runs: Mapping[str, str], kept: int) -> None:
         """Add planned runs, as {run: experiment}, and give the number of cached runs."""
@@ -257,6 +276,8 @@ class ExperimentBars(_Display):
         if self._experiments > 1:
             state += f", {self._experiments_done} of {self._experiments} experiments"
         self._move("all", state, self._runs_done, self._runs)
+        if self._progress is None and not self._lines and self._pauses.due():
+            self._print(state)
 
 
 def _count(number: int, noun: str) -> str:
@@ -279,12 +300,12 @@ class SweepBar(_Display):
         self._bound = "at most " if at_most else ""
         self._quiet = quiet
         self._done = self._failed = self._before = self._threads = 0
-        self._started = self._shown = time.monotonic()
-        self._pause_s = 1.0
+        self._started = time.monotonic()
+        self._pauses = _Pauses()
         self._said = ""
 
     def __enter__(self) -> Self:
-        self._started = self._shown = time.monotonic()
+        self._started, self._pauses = time.monotonic(), _Pauses()
         return self if self._quiet else super().__enter__()
 
     def __exit__(self, *_: object) -> None:
@@ -329,9 +350,7 @@ class SweepBar(_Display):
         if self._progress is not None:
             self._move(self._title, self.line(), self._before + self._done, self._expected)
             return
-        now = time.monotonic()
-        if now - self._shown >= self._pause_s:
-            self._shown, self._pause_s = now, min(2 * self._pause_s, _MAX_PAUSE_S)
+        if self._pauses.due():
             self._say(self.line())
 
     def line(self, *, closing: bool = False) -> str:
