@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import waterfill
 from waterfill import _core
 from waterfill.network import protocols, resolve
-from waterfill.runs import backends, engine
+from waterfill.runs import backends, engine, pool
 from waterfill.scenario.loading import from_toml, load
 
 ROOT = Path(__file__).parents[3]
@@ -175,3 +176,35 @@ def test_the_networks_of_the_bench_stay_as_they_were_measured():
     digests = {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in texts.items()}
     assert digests == {"fat-tree": "691ddcc98ba27995", "wan": "ded43eb080e1ffaf"}
     assert sum(flow.count for flow in from_toml(texts["fat-tree"]).flow) == 1024
+
+
+class Fixed:
+    """A window that never changes."""
+
+    def __init__(self, start):
+        self.packet_bytes = start.packet_bytes
+
+    def on_ack(self, ack):
+        pass
+
+    def limit(self):
+        return 2 * self.packet_bytes, None
+
+
+def test_laws_in_python_share_one_thread_and_other_runs_do_not():
+    laws = {"fixed": waterfill.PythonLaw(source=Fixed, paced=False)}
+    chain = from_toml(CHAIN, "chain.toml", {"duration": "0.2 s"})
+    own = chain.model_copy(update={"protocol": "fixed"})
+    scenarios = {"own 1": own, "own 2": own, "own 3": own, "maxnet": chain}
+
+    def threads_of_runs(threads: int) -> dict[str, int]:
+        found: dict[str, int] = {}
+        pool.run_each(
+            scenarios, threads=threads, laws=dict.fromkeys(["own 1", "own 2", "own 3"], laws),
+            progress=lambda name, _: found.__setitem__(name, threading.get_ident()),
+        )  # fmt: skip
+        return found
+
+    found = threads_of_runs(2)
+    assert found["own 1"] == found["own 2"] == found["own 3"] != found["maxnet"]
+    assert len(set(threads_of_runs(1).values())) == 1
