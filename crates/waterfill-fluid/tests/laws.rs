@@ -10,6 +10,8 @@ fn fill(protocol: ProtocolId) -> (f64, f64) {
     match protocol {
         // MI below 80 %, MD above 98 % of γ: it oscillates between them (aecp-2010 Table 1: 93.06 %).
         ProtocolId::Vcp => (0.93, 0.05),
+        // Each flow adds α/β = 0.2 Mbit/s to the target.
+        ProtocolId::Mkc => (protocol.params().target() + 0.02, 0.002),
         _ => (protocol.params().target(), 0.002),
     }
 }

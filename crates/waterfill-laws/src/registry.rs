@@ -656,6 +656,8 @@ registry! {
     JetMax: jetmax::JetMax, in kernel;
     Vcp: vcp::Vcp, in kernel;
     Abc: abc::Abc;
+    Mkc: mkc::Mkc;
+    AlphaRcp: alpha_rcp::AlphaRcp;
     Reno: tcp::Tcp<tcp::reno::Reno>;
     NewReno: tcp::Tcp<tcp::newreno::NewReno>;
     Sack: tcp::Tcp<tcp::sack::Sack>;

@@ -281,6 +281,8 @@ def _stability_figures(about: Subject, tau_s: float) -> Figures:
         return {"margin": plots.abc_margin(values["delta"])}
     if about.protocol == "jetmax":
         return {"steps": plots.jetmax_steps(values["tau"])}
+    if about.protocol == "mkc":
+        return {"steps": plots.mkc_steps(values["gamma"], values["alpha"], values["beta"])}
     return {"region": plots.region(values["alpha"], values["beta"], about.protocol)}
 
 

@@ -180,8 +180,21 @@ LAWS: Mapping[str, tuple[Constant, ...]] = {
         Constant("min_rtt", rtts(0.1), "below every RTT", most=rtts(1)),
         *_CODE,
     ),
+    "alpha_rcp": (
+        Constant("max_interval", rtts(0.5), "two updates in an RTT"),
+        Constant("first_rtt", rtts(1), "the mean RTT before one is known", most=_TEN),
+        Constant("first_rate", 1 / 64, "64 flows that start together fill the link"),
+        Constant("r_min", packets(0.1), "a source must still receive rates", least=packets(1e-3)),
+        Constant("rtt_unit", rtts(1e-4), "does not round the RTT", most=rtts(0.1)),
+        Constant("min_rtt", rtts(0.1), "below every RTT", most=rtts(1)),
+    ),
     "jetmax": (
         Constant("interval", rtts(2), "covers an RTT of all flows", most=_TEN),
+        Constant("x_min", packets(0.1), "a packet in ten RTTs", least=packets(1e-3)),
+    ),
+    "mkc": (
+        Constant("interval", rtts(1), "a step per two RTTs at most", most=_TEN),
+        Constant("alpha", of_link(1e-3), "10 flows overload by 2 %, and are equal after 400 RTTs"),
         Constant("x_min", packets(0.1), "a packet in ten RTTs", least=packets(1e-3)),
     ),
     "vcp": (

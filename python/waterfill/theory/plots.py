@@ -22,7 +22,18 @@ from waterfill.analysis.charts import (
     Mark,
     Span,
 )
-from waterfill.theory import accel_brake, aecp, encoding, jetmax, maxnet, sampled, tuning, vcp, xcp
+from waterfill.theory import (
+    accel_brake,
+    aecp,
+    encoding,
+    jetmax,
+    maxnet,
+    mkc,
+    sampled,
+    tuning,
+    vcp,
+    xcp,
+)
 from waterfill.theory.maxnet import Gains
 
 if TYPE_CHECKING:
@@ -191,6 +202,20 @@ def jetmax_steps(tau: float) -> Figure:
     ]  # fmt: skip
     return _figure(_chart("JetMax with a fixed set of flows, any delays", "RTTs",
                           "|x − g| relative to the initial one", lines, Guide(y=0.01),
+                          log_y=True))  # fmt: skip
+
+
+def mkc_steps(gamma: float, alpha_bps: float, beta: float) -> Figure:
+    """Draw what remains of a distance of the load, and between rates, after each MKC step."""
+    steps = np.arange(0, 60)
+    total, _ = mkc.modes(mkc.Link(1e8, 1, alpha_bps, beta))
+    lines = [_line(f"load, β = {beta:g}", steps, np.abs(total) ** steps, BLUE)]
+    for flows, colour in ((10, GREEN), (50, RED)):
+        _, differences = mkc.modes(mkc.Link(gamma * 1e8, flows, alpha_bps, beta))
+        text = f"differences of rates, {flows} flows"
+        lines.append(_line(text, steps, np.abs(differences) ** steps, colour))
+    return _figure(_chart(f"MKC on 100 Mbit/s, any delays, α = {alpha_bps / 1e3:g} kbit/s", "steps",
+                          "distance relative to the initial one", lines, Guide(y=0.01),
                           log_y=True))  # fmt: skip
 
 

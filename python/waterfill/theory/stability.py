@@ -16,6 +16,7 @@ from waterfill.theory import (
     encoding,
     jetmax,
     maxnet,
+    mkc,
     params,
     rcp,
     sampled,
@@ -37,7 +38,7 @@ from waterfill.theory.loops import Margins
 from waterfill.theory.subject import Subject, computed
 from waterfill.theory.xcp import Share
 
-PROTOCOLS = ("maxnet", "aecp", "xcp", "rcp", "vcp", "abc", "jetmax")
+PROTOCOLS = ("maxnet", "aecp", "xcp", "rcp", "vcp", "abc", "jetmax", "mkc")
 
 
 @computed
@@ -53,6 +54,7 @@ def document(about: Subject, max_rtt_s: float) -> Document:
         "vcp": _vcp,
         "abc": _abc,
         "jetmax": _jetmax,
+        "mkc": _mkc,
     }
     if about.network is not None:
         max_rtt_s = _rtts(about)[-1]
@@ -345,7 +347,7 @@ def _link_rows(loops: Sequence[LinkLoop]) -> list[DocumentRow]:
     return rows
 
 
-# --- VCP, ABC, JetMax -----------------------------------------------------------------------------
+# --- VCP, ABC, JetMax, MKC ------------------------------------------------------------------------
 
 
 def _vcp(about: Subject, max_rtt_s: float) -> Document:
@@ -408,6 +410,34 @@ def _jetmax(about: Subject, max_rtt_s: float) -> Document:
             row("τ must stay below", 2.0, "", *paper),
             row("factor on the distance from the target per RTT", jetmax.mode(tau)),
             row("stable", jetmax.stable(tau)),
+        ],
+    }
+
+
+# Flows and link for which MKC's slower eigenvalue is shown: that of its differences of rates.
+_MKC_FLOWS, _MKC_LINK_BPS = 10, 1e8
+
+
+def _mkc(about: Subject, max_rtt_s: float) -> Document:
+    alpha, beta, gamma = (params.number(about.params, key) for key in ("alpha", "beta", "gamma"))
+    link = mkc.Link(gamma * _MKC_LINK_BPS, _MKC_FLOWS, alpha, beta)
+    total, differences = mkc.modes(link)
+    on = f"{_MKC_FLOWS} flows on {_MKC_LINK_BPS / 1e6:g} Mbit/s"
+    return {
+        "alpha_max": mkc.BETA_MAX,
+        "stable": mkc.stable(beta),
+        "max_rtt_s": max_rtt_s,
+        "beta": beta,
+        "mode": total,
+        "overload_per_flow_bps": alpha / beta,
+        "rows": [
+            row("β", beta),
+            row("β must stay below, at any delay", mkc.BETA_MAX),
+            row("factor on the distance of the load per step", total),
+            row("overload for each flow of the link, α/β", alpha / beta, "bit/s"),
+            row(f"load over the target, {on}", link.load_bps / link.target_bps),
+            row(f"factor on differences of rates, {on}", differences),
+            row("stable", mkc.stable(beta)),
         ],
     }
 

@@ -49,6 +49,7 @@ def stability(document: Document) -> str:
         "vcp": _vcp,
         "abc": _abc,
         "jetmax": _jetmax,
+        "mkc": _mkc,
     }
     return f"{name(document['protocol'])} is {makers[document['protocol']](document)}"
 
@@ -151,6 +152,13 @@ def _jetmax(document: Document) -> str:
     if document["stable"]:
         return f"stable for any delay: τ = {tau} < {digits(document['alpha_max'])}."
     return f"not stable: τ = {tau} ≥ {digits(document['alpha_max'])}."
+
+
+def _mkc(document: Document) -> str:
+    beta = digits(document["beta"])
+    if document["stable"]:
+        return f"stable for any delays and any number of flows: β = {beta} < 2."
+    return f"not stable: β = {beta} ≥ 2."
 
 
 # --- margin and equilibrium -----------------------------------------------------------------------

@@ -2,10 +2,12 @@
 
 pub mod abc;
 pub mod aecp;
+pub mod alpha_rcp;
 pub mod ixcp;
 pub mod jetmax;
 pub mod maxnet;
 pub mod maxnet2006;
+pub mod mkc;
 pub mod own;
 pub mod pxcp;
 pub mod rcp;

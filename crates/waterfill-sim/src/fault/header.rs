@@ -165,6 +165,10 @@ impl SignalField {
             ProtocolId::Vcp => Some(Self { at: 0, bytes: 1, mask: 3, zero: 3, max: 1 }),
             // 01 accelerate, 10 brake.
             ProtocolId::Abc => Some(Self { at: 0, bytes: 1, mask: 3, zero: 2, max: 1 }),
+            // A price that leaves a source its minimum rate, and one that no link has.
+            ProtocolId::Mkc => {
+                Some(Self { at: 4, bytes: 4, mask: u32::MAX, zero: 1e6_f32.to_bits(), max: (-1e6_f32).to_bits() })
+            }
             _ => None,
         }
     }

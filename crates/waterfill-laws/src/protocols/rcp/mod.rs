@@ -74,6 +74,7 @@ mod source;
 
 pub use params::{Average, Params, Writes};
 pub use router::Router;
+pub(super) use router::mean_rtt_next;
 pub use source::Source;
 
 use crate::protocol::{EchoLast, Host, Info, LawSignal, Protocol, ProtocolKind, Wire};
@@ -117,7 +118,7 @@ impl WireRate {
     pub const UNLIMITED: Self = Self(f32::INFINITY);
 
     /// Returns the wire rate nearest to a rate.
-    fn of(rate: Rate) -> Self {
+    pub(super) fn of(rate: Rate) -> Self {
         Self(rate.as_bps() as f32)
     }
 

@@ -158,7 +158,7 @@ pub(super) fn interval(mean_rtt: f64, max_interval: Duration) -> Duration {
 }
 
 /// `[rcp-2006:d]` Returns d̂ moved towards a sample by `gain`, at most 1.
-pub(super) fn mean_rtt_next(mean_rtt: f64, sample: f64, gain: f64) -> f64 {
+pub(in crate::protocols) fn mean_rtt_next(mean_rtt: f64, sample: f64, gain: f64) -> f64 {
     mean_rtt + gain.min(1.0) * (sample - mean_rtt)
 }
 
