@@ -68,7 +68,7 @@ Listing = Annotated[
 ]
 Quick = Annotated[bool, Option("--quick", help="Run fewer and shorter cells, with one seed.")]
 Only = Annotated[
-    str | None, Option(metavar="A,B,C", help="Only these criteria, by file name or section.")
+    str | None, Option(metavar="A,B,C", help="Only these criteria, by name, title or section.")
 ]
 Baseline = Annotated[
     str | None,

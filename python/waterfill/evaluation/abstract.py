@@ -32,14 +32,31 @@ def paragraphs(document: EvaluationDocument) -> list[str]:
             f"{_criteria(left)} of {len(document.criteria)} could not be evaluated and say nothing "
             f"about {document.law}; the reasons are listed."
         )
+    own_recovery, reference = (
+        (document.recoveries or {}).get(name) for name in (document.law, document.against[0])
+    )
+    if own_recovery != reference:
+        found.append(
+            f"Flows of {document.law} find losses by {own_recovery}, those of "
+            f"{document.against[0]} by {reference}: with --recovery {reference} only the laws "
+            "differ."
+        )
     if document.options.get("quick"):
-        found.append("This is a quick evaluation: it has fewer and shorter cells, and one seed.")
+        found.append(
+            "This is a quick evaluation: it has fewer and shorter cells, and one seed. With "
+            "another seed, a verdict near its limit may be another one."
+        )
     return found
 
 
 def _concerns_others(one: CriterionVerdict) -> bool:
-    """Return True for criteria on collapse, loss, other flows, circuit breakers, misbehavior."""
-    return any(one.section == own or one.section.startswith(f"{own}.") for own in _OTHERS)
+    """Return True for criteria on collapse, loss, other flows, circuit breakers, misbehavior,
+    unless only limits on the law's own use are not met.
+    """
+    if not any(one.section == own or one.section.startswith(f"{own}.") for own in _OTHERS):
+        return False
+    missed = [limit for cell in one.cells for limit in cell.limits if limit.verdict == "not met"]
+    return not missed or any(limit.about != "law" for limit in missed)
 
 
 def _safety(law: str, harm: Sequence[CriterionVerdict]) -> str:

@@ -24,10 +24,11 @@ from waterfill.evaluation.verdict import (
     of_cells,
     unused,
 )
+from waterfill.network import protocols
 from waterfill.runs import law_files
 from waterfill.runs.directory import Stage
 from waterfill.runs.endpoints import Library
-from waterfill.runs.laws import PythonLaw
+from waterfill.runs.laws import PythonLaw, infos, summaries
 from waterfill.scenario.document import RECOVERIES
 from waterfill.scenario.links import QUEUES
 
@@ -347,7 +348,16 @@ def _document(
     )
     if subject.kind != "law":
         document["subject"] = subject.kind
+    elif subject.endpoint is None:
+        document["recoveries"] = _recoveries(subject)
     return document
+
+
+def _recoveries(subject: Subject) -> dict[str, str]:
+    """Return the loss recovery of the law's flows and of those of the others, by name."""
+    known = infos(summaries(subject.laws)) | protocols.load()
+    found = {name: known[name].recovery for name in (*subject.against, subject.law)}
+    return found | ({subject.law: subject.recovery} if subject.recovery else {})
 
 
 def _options(plan: Plan, sampling: Sampling) -> dict[str, Any]:

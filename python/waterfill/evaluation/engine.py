@@ -194,6 +194,9 @@ def _judged(plan: Plan, state: _State) -> CellVerdict:
             refused["error"] = state.error
         return refused
     limits = [_judged_limit(plan, state, claim) for claim in cell.claims]
+    for limit in limits:
+        if limit.id in cell.about_law:
+            limit.about = "law"
     verdict, reason = of_cell(limits)
     found = CellVerdict(
         name=cell.name, values_=dict(cell.values), verdict=verdict,
@@ -230,7 +233,7 @@ def _judged_limit(plan: Plan, state: _State, claim: Claim) -> LimitVerdict:
         others={
             names.get(role, role): _finite(mean(state.of(role, claim.id)))
             for role in state.cell.scenarios
-            if role != "law"
+            if role != "law" and (role == claim.of or names.get(role) != plan.subject.law)
         },
     )
 

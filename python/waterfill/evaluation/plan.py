@@ -81,8 +81,7 @@ class Cell:
     """One cell: its grid values, its scenarios by role, and its limits as claims.
 
     `own` are the names of the law's flows and sources of flows, or of all in a suite for queues. A
-    cell with `not_evaluated` has no
-    scenarios.
+    cell with `not_evaluated` has no scenarios. `about_law` are the limits on the law's own use.
     """
 
     criterion: str
@@ -92,6 +91,7 @@ class Cell:
     scenarios: Mapping[str, Scenario]
     own: frozenset[str]
     not_evaluated: str | None = None
+    about_law: frozenset[str] = frozenset()
 
     @property
     def slug(self) -> str:
@@ -196,6 +196,7 @@ class Plan:
         cell = Cell(
             criterion.id, name, values, self._experiment(criterion, claims, scenarios), scenarios,
             build.own(), reason,
+            frozenset(one.id for one in criterion.content.limit if one.about == "law"),
         )  # fmt: skip
         experiment = replace(cell.experiment, name=f"{criterion.id}/{cell.slug}")
         return replace(cell, experiment=experiment)

@@ -54,7 +54,8 @@ class Limit(Table):
 
     With `of`, `limit` is a factor of the same measure on another run of the cell: in "reference"
     the reference law is in the law's place, in "rival" the cell's rival is. `where` restricts the
-    limit to cells with these values of the grid.
+    limit to cells with these values of the grid. With `about = "law"` it is on the law's own use of
+    the path, also where the criterion is on harm to others.
     """
 
     id: Id
@@ -68,6 +69,7 @@ class Limit(Table):
     source: Text
     statement: Text | None = None
     where: GridValues = Field(default_factory=dict)
+    about: Literal["law"] | None = None
 
     def claim(self) -> Claim:
         """Return the limit as a claim about the run `law`."""

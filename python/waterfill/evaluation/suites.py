@@ -88,18 +88,27 @@ def load(name: str | Path) -> Suite:
 
 
 def select(suite: Suite, only: Collection[str]) -> Suite:
-    """Return a suite with the criteria that `only` names by id or section, or with all if it is
-    empty; raise InputError for a name that is neither.
+    """Return a suite with the criteria that `only` names by id, title or section, which has those
+    below it, or with all if it is empty; raise InputError for another name.
     """
-    known = {name for one in suite.criteria for name in (one.id, one.content.section)}
     for name in only:
-        if name not in known:
-            problem = f"unknown criterion {shown(name)}{nearest(name, known)}"
-            raise InputError("command line", "only", problem)
+        if not any(_named(one, name) for one in suite.criteria):
+            names = {part for one in suite.criteria for part in (one.id, one.content.title.lower())}
+            close = nearest(name, names)
+            if name[:1].isdigit() or close.startswith(";"):  # a section, or too many to list
+                close = "; --list prints all"
+            raise InputError("command line", "only", f"unknown criterion {shown(name)}{close}")
     if not only:
         return suite
-    kept = [one for one in suite.criteria if one.id in only or one.content.section in only]
+    kept = [one for one in suite.criteria if any(_named(one, name) for name in only)]
     return replace(suite, criteria=tuple(kept))
+
+
+def _named(one: Criterion, name: str) -> bool:
+    """Return True if a criterion has this id, title or section, or its section is below it."""
+    section = one.content.section
+    titles = (one.id, one.content.title.lower())
+    return name.lower() in titles or section == name or section.startswith(f"{name}.")
 
 
 class LimitEntry(Record):

@@ -12,6 +12,7 @@ from waterfill.evaluation.verdict import (
     Sensitivity,
 )
 
+_TOO = " (misses it too)"
 _NUMBER = re.compile(r"\d+\.\d+")
 
 
@@ -41,9 +42,14 @@ def bound(limit: LimitVerdict) -> str:
 
 
 def others(limit: LimitVerdict) -> str:
-    """Return the value with each other law in the law's place, where it is another value."""
-    known = {name: number for name, number in limit.others.items() if number != limit.value}
-    return ", ".join(f"{name} {value(number)}" for name, number in known.items())
+    """Return the value with each other law in the law's place, and which of them miss the limit
+    too.
+    """
+    missed = limit.verdict == "not met"
+    return ", ".join(
+        f"{name} {value(number)}{_TOO if missed and limit.is_missed_by(number) else ''}"
+        for name, number in limit.others.items()
+    )
 
 
 def deciding(one: CriterionVerdict) -> str:

@@ -64,7 +64,7 @@ class LimitVerdict(Record):
     `value` is the mean of `values`, which has one value per seed, and `interval` its 95 % interval.
     A limit of another run has `of` and `factor`: `limit` is then the factor × that run's value.
     `others` has the mean value with each other law in the law's place. None is no value, or never
-    reached.
+    reached. `about` is "law" for a limit on the law's own use of the path, next to others.
     """
 
     id: str
@@ -82,6 +82,7 @@ class LimitVerdict(Record):
     interval: list[float] | None
     values_: list[float | None]
     others: dict[str, float | None]
+    about: str | None = None
 
     @property
     def score(self) -> float:
@@ -90,7 +91,14 @@ class LimitVerdict(Record):
             return -math.inf
         if self.limit is None or self.value is None:
             return math.inf if self.verdict == "not met" else -math.inf
-        slack, value, limit = self.tolerance or 0.0, self.value, self.limit
+        return self._away(self.value, self.limit)
+
+    def is_missed_by(self, value: float | None) -> bool:
+        """Return True if another law's value does not meet this limit either."""
+        return value is not None and self.limit is not None and self._away(value, self.limit) > 0
+
+    def _away(self, value: float, limit: float) -> float:
+        slack = self.tolerance or 0.0
         away = {"<": value - limit, ">": limit - value, "=": abs(value - limit)}[self.relation]
         return (away - slack) / max(abs(limit) + slack, 1e-12)
 
@@ -222,7 +230,8 @@ class EvaluationDocument(Record):
 
     `changes` compares with the law `baseline`, in all cells of the grid except those in
     `uncompared`. `sensitivity` and `calibration` are there after the options of these names. In a
-    suite for queues, `subject` is "queue", and `law` and `against` are names of queues.
+    suite for queues, `subject` is "queue", and `law` and `against` are names of queues. In one for
+    laws, `recoveries` has the loss recovery of the law's flows and of the others', by name.
     """
 
     schema_version: int
@@ -235,6 +244,7 @@ class EvaluationDocument(Record):
     options: dict[str, Any]
     criteria: list[CriterionVerdict]
     subject: str | None = None
+    recoveries: dict[str, str] | None = None
     baseline: str | None = None
     changes: list[Change] | None = None
     uncompared: list[Uncompared] | None = None

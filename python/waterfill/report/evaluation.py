@@ -101,7 +101,10 @@ def _facts(document: EvaluationDocument) -> list[tuple[str, str]]:
     found = [(name.capitalize(), str(n)) for name, n in counts(document.criteria).items()]
     found.append(("Against", ", ".join(document.against)))
     found.append(("Reference", document.against[0] if document.against else "–"))
-    words = {"all": "", "seeds": "Seeds", "recovery": "Recovery", "routers": "Routers"}
+    if document.recoveries:
+        shown = (f"{name} {method}" for name, method in document.recoveries.items())
+        found.append(("Loss recovery", ", ".join(shown)))
+    words = {"all": "", "seeds": "Seeds", "routers": "Routers"}
     for key, word in words.items():
         value = document.options.get(key)
         if word and value is not None and (key, value) != ("routers", "all"):

@@ -221,3 +221,19 @@ def test_an_unknown_suite_is_refused():
     with pytest.raises(InputError, match='unknown suite "nosuch"'):
         suites.load(Path("nosuch"))
     assert api.DEFAULT_SUITE
+
+
+def test_only_takes_ids_titles_and_sections_with_all_below_them():
+    suite = suites.load("rfc9743")
+
+    def ids(*only: str) -> list[str]:
+        return [one.id for one in suites.select(suite, only).criteria]
+
+    below = [one.id for one in suite.criteria if one.content.section.startswith("5.1.")]
+    assert ids("5.1") == below
+    assert ids("Bufferbloat") == ids("5.1.2") == ["5.1.2-bufferbloat"]
+    assert len(below) > 5
+    with pytest.raises(InputError, match=r'unknown criterion "9.9"; --list prints all'):
+        ids("9.9")
+    with pytest.raises(InputError, match='did you mean "bufferbloat"'):
+        ids("bufferblaot")

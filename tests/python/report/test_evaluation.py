@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from waterfill.errors import InputError
-from waterfill.evaluation import abstract, output
+from waterfill.evaluation import abstract, output, text
 from waterfill.evaluation.verdict import EvaluationDocument
 from waterfill.report import evaluation_charts, write
 
@@ -81,10 +81,11 @@ def test_the_command_of_a_cell_repeats_its_value(page, made_evaluation, waterfil
 
 def test_the_abstract_says_what_is_not_met_and_where(made_evaluation):
     found = document(made_evaluation)
-    use, left = abstract.paragraphs(found)
+    use, left, recoveries = abstract.paragraphs(found)
     assert use.startswith("Use: cubic meets 1 of 2 criteria. It is not recommended")
     assert "Queue (§2.10), link.l.buffer: meets up to 10 packets, fails from 15 packets" in use
     assert left.startswith("1 criterion of 3 could not be evaluated")
+    assert recoveries.startswith("Flows of cubic find losses by rack, those of window by rfc6675:")
 
 
 @pytest.mark.parametrize(("verdict", "words"), [
@@ -96,11 +97,33 @@ def test_the_abstract_speaks_of_safety_for_the_criteria_on_others(made_evaluatio
     found.criteria[0]["section"] = "5.2.1"
     found.criteria[0]["verdict"] = verdict
     found.criteria[1]["section"] = "5.20"
-    safety, use, _ = abstract.paragraphs(found)
+    safety, use, *_ = abstract.paragraphs(found)
     assert safety.startswith("Safety: cubic ")
     assert words in safety
     assert "Queue" not in safety
     assert "Queue" in use
+
+
+def test_a_limit_on_the_law_s_own_use_is_no_harm_to_others(made_evaluation):
+    found = document(made_evaluation)
+    found["suite"] = "rfc9743"
+    first, missed = found.criteria[:2]
+    first["section"], missed["section"] = "5.1.1", "5.2"
+    assert "Queue" in abstract.paragraphs(found)[0]
+    for cell in missed.cells:
+        cell.limits[0].about = "law"
+    safety, use, *_ = abstract.paragraphs(found)
+    assert safety.startswith("Safety: cubic meets all 1 criterion")
+    assert "Queue (§5.2)" in use
+
+
+def test_another_law_that_misses_a_limit_too_is_marked(made_evaluation):
+    _, limit = document(made_evaluation).criteria[1].deciding
+    assert limit.verdict == "not met"
+    limit.others.update(window=limit.limit + 1)
+    assert text.others(limit).endswith(" (misses it too)")
+    limit.others.update(window=limit.limit - 1)
+    assert not text.others(limit).endswith(" (misses it too)")
 
 
 def test_damaged_verdicts_are_refused_in_a_sentence(made_evaluation, tmp_path):

@@ -316,8 +316,9 @@
     script.remove();
     return window.Plotly;
   };
-  addEventListener("beforeprint", () => { applyTheme("light"); if (plotly) drawAll(); redraw(); });
-  addEventListener("afterprint", () => { applyTheme(chosen.value); redraw(); });
+  // Charts keep the width that they are drawn with, so the page takes that of a sheet first.
+  addEventListener("beforeprint", () => { root.dataset.print = "yes"; applyTheme("light"); if (plotly) drawAll(); redraw(); });
+  addEventListener("afterprint", () => { delete root.dataset.print; applyTheme(chosen.value); redraw(); });
   if (Object.keys(specs).length === 0) root.dataset.ready = "yes";
   else inflate().then((found) => { plotly = found; for (const figure of all("[data-chart]")) near.observe(figure); }).catch((error) => {
     root.dataset.ready = "no";
