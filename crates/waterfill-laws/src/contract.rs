@@ -51,6 +51,7 @@ const LIMITS: &[Limits] = &[
             ("probe_rtt_interval", "1e-12 | 0"),
         ],
     ),
+    ("hpcc", "", &[("eta", "1e-9 1 | 0 1.001"), ("flows", "1 1e9 | 0.999 1.01e9")]),
     ("copa", "", &[("delta", "1e-6 1 | 9e-7 1.001")]),
     ("dctcp", "", &[("gain", "1e-9 0.999 | 0 1"), ("alpha_initial", "0 1 | -0.001 1.001")]),
     (

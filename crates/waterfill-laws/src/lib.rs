@@ -28,6 +28,7 @@ pub mod registry;
 pub mod scone;
 pub mod state;
 pub mod steps;
+pub mod telemetry;
 #[cfg(test)]
 mod testing;
 pub mod units;

@@ -5,6 +5,7 @@
 
 use crate::params::{ParamError, Params};
 use crate::state::{StateFields, Word, WordKind};
+use crate::telemetry::{Hop, Stack};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// Static description of a protocol: its name, the way it runs and the signals that it shows.
@@ -346,6 +347,13 @@ pub trait Wire: Copy + Default + std::fmt::Debug + PartialEq {
     /// Decodes a header of the same law as this header.
     fn decode_alike(&self, bytes: &[u8]) -> Option<Self> {
         Self::decode(bytes)
+    }
+
+    /// True if links write telemetry into the header: each link's record goes to the packet's stack.
+    const TELEMETRY: bool = false;
+    /// Removes and returns the record that `link` has written into the header, if [`Wire::TELEMETRY`] is true.
+    fn take_hop(&mut self, _link: &LinkView) -> Option<Hop> {
+        None
     }
 
     /// True if a field is summed over the packets of a fluid's parcel, as XCP's feedback is.
@@ -708,6 +716,8 @@ pub trait Source<P: Protocol> {
     fn new(params: &P::Params, connection: &Connection) -> Self;
     /// Returns the header of a packet about to be sent.
     fn stamp(&mut self, sending: &Sending) -> P::Header;
+    /// Takes the stack of telemetry of the acknowledgement whose [`Source::on_ack`] follows, if the receiver echoes one.
+    fn on_stack(&mut self, _stack: &Stack) {}
     /// Handles an arriving acknowledgement.
     fn on_ack(&mut self, ack: &Ack<P::Echo>);
     /// Handles the loss of one packet, which was sent at `sent`.

@@ -17,6 +17,7 @@ use crate::protocol::{
 #[allow(clippy::wildcard_imports, reason = "a new protocol needs its line in the list below and no import")]
 use crate::protocols::*;
 use crate::state::StateFields;
+use crate::telemetry::{Hop, Stack};
 use crate::units::{Duration, Instant};
 
 /// Declares an enum for the header or the echo of any protocol.
@@ -161,6 +162,11 @@ macro_rules! registry {
                     size_of::<<$protocol as Protocol>::Header>() + size_of::<<$protocol as Protocol>::Echo>() > 0
                 })* }
             }
+            /// Returns true if links write telemetry into the protocol's packets.
+            #[must_use]
+            pub const fn has_telemetry(self) -> bool {
+                match self { $(Self::$variant $({ $law: _ })? => <<$protocol as Protocol>::Header as Wire>::TELEMETRY,)* }
+            }
             /// Returns the list of the protocol's parameters with their defaults.
             #[must_use]
             pub fn params_list(self) -> Vec<ParamInfo> {
@@ -296,6 +302,13 @@ macro_rules! registry {
                 match self {
                     Self::None | Self::Kernel(_) => false,
                     $(Self::$variant(_) => <<$protocol as Protocol>::Header as Wire>::EXTENSIVE,)*
+                }
+            }
+            /// Removes and returns the record that `link` has written: [`Wire::take_hop`].
+            pub fn take_hop(&mut self, link: &LinkView) -> Option<Hop> {
+                match self {
+                    Self::None | Self::Kernel(_) => None,
+                    $(Self::$variant(h) => h.take_hop(link),)*
                 }
             }
             /// Returns the header of a part of a parcel: [`Wire::part`].
@@ -492,6 +505,10 @@ macro_rules! registry {
                     s.on_ack(&ack.with_echo(&echo))
                 } }
             }
+            /// Calls the law's [`Source::on_stack`].
+            pub fn on_stack(&mut self, stack: &Stack) {
+                match self { $(Self::$variant(s) => Source::<$protocol>::on_stack(s, stack),)* Self::Kernel(..) => {} Self::Logged(s) => s.on_stack(stack) }
+            }
             /// Calls the law's [`Source::on_lost`].
             pub fn on_lost(&mut self, now: Instant, sent: Instant) {
                 match self { $(Self::$variant(s) => Source::<$protocol>::on_lost(s, now, sent),)* Self::Kernel(..) => {} Self::Logged(s) => s.on_lost(now, sent) }
@@ -590,6 +607,8 @@ pub trait LoggedReceiver: std::fmt::Debug + Send + Sync {
 pub trait LoggedSource: std::fmt::Debug + Send + Sync {
     /// Calls the law's [`Source::stamp`] and logs the call.
     fn stamp(&mut self, sending: &Sending) -> AnyHeader;
+    /// Calls the law's [`Source::on_stack`], which the next call's row shows in the state before it.
+    fn on_stack(&mut self, stack: &Stack);
     /// Calls the law's [`AnySource::on_ack`] and logs the call.
     fn on_ack(&mut self, ack: &Ack<&AnyEcho>) -> SendLimit;
     /// Calls the law's [`Source::on_lost`] and logs the call.
@@ -674,6 +693,7 @@ registry! {
     Bbr: tcp::bbr::Bbr;
     Bbr3: tcp::bbr3::Bbr3;
     Copa: tcp::copa::Copa;
+    Hpcc: hpcc::Hpcc;
     Scone: scone::Scone;
     Window: window::Window;
     Own { law }: own::Own;

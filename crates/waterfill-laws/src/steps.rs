@@ -16,6 +16,7 @@ use crate::registry::{
 };
 use crate::state::{Names, StateFields};
 use crate::state_of;
+use crate::telemetry::Stack;
 use crate::units::Instant;
 
 impl StateFields {
@@ -355,6 +356,9 @@ impl LoggedSource for Logged<AnySource> {
             |law| law.on_ack(ack),
             |_, limit, fields| fields.put_limit(&limit),
         )
+    }
+    fn on_stack(&mut self, stack: &Stack) {
+        self.law.on_stack(stack);
     }
     #[cold]
     fn on_event(&mut self, now: Instant, event: Event) {

@@ -7,6 +7,7 @@ use waterfill_laws::protocol::{
     Ack, Connection, Event, LinkView, PacketKind, Passing, Probe, Received, SendLimit, Sending,
 };
 use waterfill_laws::registry::{AnyHeader, AnyParams, ProtocolId};
+use waterfill_laws::telemetry::Stack;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
 /// Call of a fuzzed sequence, with the numbers from which its arguments are made.
@@ -85,6 +86,7 @@ fn play(id: ProtocolId, params: &AnyParams, calls: &[Call], capacity: Rate, weig
     let mut now = Instant::ZERO;
     let mut base_rtt = Duration::MAX;
     let mut seen = Vec::new();
+    let mut stack = Stack::default();
     for &call in calls {
         match call {
             Call::Wait { us } => {
@@ -118,6 +120,9 @@ fn play(id: ProtocolId, params: &AnyParams, calls: &[Call], capacity: Rate, weig
                 assert_eq!(header.decode_alike(&header.encode()), Some(header));
                 seen.push(format!("{header:?}"));
                 let rtt = (base_rtt < Duration::MAX).then_some(base_rtt);
+                if let Some(hop) = header.take_hop(&link) {
+                    stack.push(hop);
+                }
                 receiver.on_data(&Received { now, kind, header: &header, rtt });
             }
             Call::Other { bytes, queue } => {
@@ -140,6 +145,7 @@ fn play(id: ProtocolId, params: &AnyParams, calls: &[Call], capacity: Rate, weig
                 assert!(id.info().host.notes || echo.encode().len() == params.echo_bytes());
                 assert_eq!(echo.decode_alike(&echo.encode()), Some(echo));
                 seen.push(format!("{echo:?}"));
+                source.on_stack(&std::mem::take(&mut stack));
                 source.on_ack(&Ack {
                     now,
                     echo: &echo,

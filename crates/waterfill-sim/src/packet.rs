@@ -2,6 +2,7 @@
 
 use waterfill_laws::protocol::PacketKind;
 use waterfill_laws::registry::{AnyEcho, AnyHeader};
+use waterfill_laws::telemetry::{Hop, Stack};
 use waterfill_laws::units::Instant;
 
 /// The purpose of a packet.
@@ -177,7 +178,7 @@ pub(crate) struct Packet {
     pub(crate) incarnation: u16,
     pub(crate) role: Role,
     pub(crate) flags: Flags,
-    /// Slot of the acknowledgement's selective blocks.
+    /// Slot of the acknowledgement's selective blocks, and of the packet's telemetry.
     pub(crate) sack: SackId,
     /// Packet number of data, or the next number expected in an acknowledgement with [`marked_bytes`] above it. For QUIC's
     /// data: [`Numbers`](crate::ack_frame::Numbers).
@@ -281,16 +282,62 @@ impl SackId {
 /// Up to three blocks of received packet numbers, the limit with timestamps (RFC 2018).
 pub(crate) type Blocks = [(u64, u64); 3];
 
-/// Arena of selective acknowledgements. Slots are used only while packets are missing.
+/// Arena of selective acknowledgements and of stacks of telemetry. Slots are used only while packets are missing, or by
+/// packets of laws with telemetry.
 #[derive(Debug, Default)]
 pub(crate) struct Sacks {
     blocks: Vec<Blocks>,
     free: Vec<u32>,
     /// Payloads of endpoints' datagrams, by slot; empty in a run without endpoints.
     payloads: Vec<Vec<u8>>,
+    /// Telemetry, by slot; empty in a run without laws that use it.
+    stacks: Vec<Stack>,
 }
 
 impl Sacks {
+    /// Appends a record to the telemetry of a slot. [`SackId::NONE`] gets a slot without blocks.
+    pub(crate) fn push_hop(&mut self, id: SackId, hop: Hop) -> SackId {
+        let id = if id == SackId::NONE { self.store(Blocks::default()) } else { id };
+        self.stack_mut(id).push(hop);
+        id
+    }
+
+    /// Returns the telemetry of a slot, which may be empty.
+    fn stack_mut(&mut self, id: SackId) -> &mut Stack {
+        let slot = id.0 as usize;
+        if self.stacks.len() <= slot {
+            self.stacks.resize_with(slot + 1, Stack::default);
+        }
+        &mut self.stacks[slot]
+    }
+
+    /// Returns the telemetry of a slot, if it has any.
+    pub(crate) fn stack(&self, id: SackId) -> Option<&Stack> {
+        if id == SackId::NONE {
+            return None;
+        }
+        self.stacks.get(id.0 as usize).filter(|stack| !stack.hops().is_empty())
+    }
+
+    /// Stores a copy of a stack in the slot `id`, or in a new slot without blocks if `id` is [`SackId::NONE`].
+    pub(crate) fn store_stack(&mut self, id: SackId, stack: Stack) -> SackId {
+        let id = if id == SackId::NONE { self.store(Blocks::default()) } else { id };
+        *self.stack_mut(id) = stack;
+        id
+    }
+
+    /// Moves the telemetry of the slot `from` to the slot of its acknowledgement, which is `to`, and frees `from`.
+    pub(crate) fn echo_stack(&mut self, from: SackId, to: SackId) -> SackId {
+        if to == SackId::NONE {
+            return from;
+        }
+        if let Some(stack) = self.stack(from).copied() {
+            self.store_stack(to, stack);
+        }
+        self.take(from);
+        to
+    }
+
     pub(crate) fn store(&mut self, blocks: Blocks) -> SackId {
         if let Some(slot) = self.free.pop() {
             self.blocks[slot as usize] = blocks;
@@ -326,6 +373,9 @@ impl Sacks {
     pub(crate) fn take(&mut self, id: SackId) -> Option<Blocks> {
         (id != SackId::NONE).then(|| {
             self.free.push(id.0);
+            if let Some(stack) = self.stacks.get_mut(id.0 as usize) {
+                stack.clear();
+            }
             self.blocks[id.0 as usize]
         })
     }
@@ -343,7 +393,11 @@ impl Sacks {
                 let payload = payload.clone();
                 self.store_payload(&payload)
             }
-            _ => self.store(self.blocks[id.0 as usize]),
+            _ => {
+                let stack = self.stack(id).copied();
+                let copy = self.store(self.blocks[id.0 as usize]);
+                stack.map_or(copy, |stack| self.store_stack(copy, stack))
+            }
         }
     }
 
@@ -356,6 +410,25 @@ impl Sacks {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A duplicate has its own telemetry, a reused slot has none, and an acknowledgement has it next to its blocks.
+    #[test]
+    fn telemetry_is_copied_echoed_and_cleared() {
+        let hop = |sent| Hop { sent, ..Hop::default() };
+        let count = |sacks: &Sacks, id| sacks.stack(id).map_or(0, |stack| stack.hops().len());
+        let mut sacks = Sacks::default();
+        let data = sacks.push_hop(SackId::NONE, hop(1));
+        let copy = sacks.copy(data);
+        assert_eq!(sacks.push_hop(copy, hop(2)), copy);
+        assert_eq!((count(&sacks, data), count(&sacks, copy)), (1, 2));
+        let ack = sacks.store([(3, 4), (0, 0), (0, 0)]);
+        assert_eq!(sacks.echo_stack(copy, ack), ack);
+        assert_eq!((count(&sacks, ack), sacks.take(ack)), (2, Some([(3, 4), (0, 0), (0, 0)])));
+        assert_eq!(sacks.echo_stack(data, SackId::NONE), data);
+        assert_eq!(sacks.take(data), Some(Blocks::default()));
+        let reused = sacks.store([(5, 6), (0, 0), (0, 0)]);
+        assert_eq!((count(&sacks, reused), sacks.take(reused).is_some(), sacks.in_use()), (0, true, 0));
+    }
 
     /// A duplicate has its own payload, and a slot that a dropped datagram has left holds nothing of it.
     #[test]

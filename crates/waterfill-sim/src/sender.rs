@@ -21,6 +21,7 @@ use waterfill_laws::protocol::{
 };
 use waterfill_laws::registry::{AnyEcho, AnyParams, AnySource, ProtocolId};
 use waterfill_laws::steps::StepLog;
+use waterfill_laws::telemetry::Stack;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::FlowSpec;
 use waterfill_network::histogram::RttHistogram;
@@ -184,6 +185,11 @@ impl Sender {
     }
 
     // ------------------------------------------------------------------ input
+
+    /// Passes the telemetry of the acknowledgement that follows to the law.
+    pub(crate) fn on_stack(&mut self, stack: &Stack) {
+        self.law.on_stack(stack);
+    }
 
     /// Handles the acknowledgement of the SYN, or of a packet of the first flight of a flow without a handshake.
     #[inline(never)]

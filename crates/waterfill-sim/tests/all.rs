@@ -17,6 +17,7 @@ mod first_flight;
 mod golden;
 mod handshake;
 mod hosts;
+mod hpcc;
 mod jetmax;
 mod jetmax_kernel;
 mod longer_path;

@@ -118,7 +118,10 @@ impl Part {
     #[cold]
     pub(super) fn open_flow(&mut self, packet: &Packet) {
         self.ledger.delivered += 1;
-        let Some(to) = self.prepare_receiver(packet) else { return };
+        let Some(to) = self.prepare_receiver(packet) else {
+            self.sacks.take(packet.sack);
+            return;
+        };
         if packet.role != Role::Open {
             self.receive_first_flight(&Opening::data(packet, to), Some(to));
             return;
@@ -128,7 +131,8 @@ impl Part {
         let answer = host.receiver.on_packet(self.now, &syn, &mut self.sacks);
         if let Some(ack) = answer {
             self.ledger.sent += 1;
-            self.enqueue(self.first_link(&ack), Packet { number: u64::from(to), ..ack });
+            let sack = self.sacks.echo_stack(packet.sack, ack.sack);
+            self.enqueue(self.first_link(&ack), Packet { number: u64::from(to), sack, ..ack });
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use waterfill_laws::telemetry::HOPS_MAX;
 use waterfill_laws::units::{Duration, Instant, Rate};
 use waterfill_network::{ArrivalSpec, DemandCourse, FlowSpec, Network};
 
@@ -123,6 +124,14 @@ impl Part {
         let (protocol, params) = (law.protocol, &law.params);
         let network = Arc::clone(&self.network);
         let name = network.name_of(protocol);
+        if protocol.has_telemetry() {
+            self.telemetry = true;
+            let longest = spec.ways().map(|(there, _)| there.len()).max().unwrap_or(0);
+            if longest > HOPS_MAX {
+                let found = format!("{name}: {} has a path of {longest} links", spec.name);
+                return Err(format!("{found}, and its telemetry has room for {HOPS_MAX}; shorten the path"));
+            }
+        }
         if protocol.has_fields() {
             let links = spec.ways().flat_map(|(there, back)| there.iter().chain(back));
             links.for_each(|&l| self.links[l as usize].carry_fields());

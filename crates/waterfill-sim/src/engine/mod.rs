@@ -85,6 +85,8 @@ struct Part {
     routes: RouteChanges,
     traffic: Vec<Traffic>,
     sacks: Sacks,
+    /// True if links write telemetry into packets of some flow.
+    telemetry: bool,
     /// Flows of traffic sources whose sender in this part has finished.
     finished: Vec<Started>,
     /// Completed flows of traffic sources whose receiver in this part has a later flow.
@@ -333,6 +335,7 @@ impl Part {
             routes: RouteChanges::default(),
             traffic: Vec::new(),
             sacks: Sacks::default(),
+            telemetry: false,
             finished: Vec::new(),
             completed: Vec::new(),
             events: 0,

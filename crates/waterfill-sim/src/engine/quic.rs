@@ -11,6 +11,7 @@ impl Part {
         self.ledger.delivered += 1;
         let host = &mut self.receivers[packet.to as usize];
         if packet.incarnation != host.incarnation {
+            self.sacks.take(packet.sack);
             return; // of a closed connection
         }
         if let Owner::Traffic(t) = host.owner {
@@ -20,7 +21,10 @@ impl Part {
         self.follow_up(packet.to);
         if let Some(ack) = answer {
             self.ledger.sent += 1;
-            self.enqueue(self.first_link(&ack), ack);
+            let sack = self.sacks.echo_stack(packet.sack, ack.sack);
+            self.enqueue(self.first_link(&ack), Packet { sack, ..ack });
+        } else {
+            self.sacks.take(packet.sack);
         }
     }
 
@@ -28,6 +32,7 @@ impl Part {
     #[inline(never)] // keeps the path of TCP's packets short
     pub(super) fn receive_ack_frame(&mut self, packet: &Packet) {
         self.ledger.delivered += 1;
+        self.pass_stack(packet);
         let frame = self.sacks.take(packet.sack);
         let host = &mut self.senders[packet.to as usize];
         let sender = &mut host.sender;

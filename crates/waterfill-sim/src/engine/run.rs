@@ -9,8 +9,8 @@ use super::record::Record;
 use super::{Part, Simulation, path};
 use crate::capture::CapturePoint;
 use crate::flow::{HostAccess, Owner, ReceivingHost};
-use crate::link::Enqueued;
-use crate::packet::{Flags, Opening, Packet, Role, SackId};
+use crate::link::{Enqueued, Link};
+use crate::packet::{Blocks, Cargo, Flags, Opening, Packet, Role, SackId, Sacks};
 use crate::prefetch::prefetch;
 
 /// Number of links or flows that fit into a second-level cache.
@@ -86,6 +86,16 @@ fn named_by_sender(packet: Packet, receivers: &[ReceivingHost]) -> Packet {
     }
 }
 
+/// Moves the record that a link has written into a packet to the packet's telemetry.
+#[inline(never)] // keeps the path of other laws short
+fn take_hop(link: &Link, packet: &mut Packet, sacks: &mut Sacks) {
+    if let Cargo::Header(header) = &mut packet.cargo {
+        if let Some(hop) = header.take_hop(link.view()) {
+            packet.sack = sacks.push_hop(packet.sack, hop);
+        }
+    }
+}
+
 impl Part {
     /// Handles the events of a slice that come before `until`, in their order.
     pub(super) fn run(&mut self, slice: &mut Slice<'_>, until: Instant) {
@@ -130,7 +140,10 @@ impl Part {
                         }
                     }
                     let packet = if matches!(event, Event::Link(_)) {
-                        let packet = link.deliver(time);
+                        let mut packet = link.deliver(time);
+                        if self.telemetry {
+                            take_hop(link, &mut packet, &mut self.sacks);
+                        }
                         self.agenda.replace_next(event, link.head());
                         self.packet_hops += 1;
                         packet
@@ -414,6 +427,7 @@ impl Part {
         self.ledger.delivered += 1;
         let host = &mut self.receivers[packet.to as usize];
         if packet.incarnation != host.incarnation {
+            self.sacks.take(packet.sack);
             return; // of a closed connection
         }
         if let (Owner::Traffic(t), Role::Data) = (host.owner, packet.role) {
@@ -423,7 +437,9 @@ impl Part {
         if host.is_awaited || host.receiver.poll_timer() != Instant::NEVER {
             self.follow_up(packet.to);
         }
-        if let Some(ack) = &answer {
+        if packet.sack != SackId::NONE {
+            self.answer_with_stack(packet.sack, answer);
+        } else if let Some(ack) = &answer {
             self.send_ack(ack);
         }
     }
@@ -433,6 +449,7 @@ impl Part {
     pub(super) fn receive_first_flight(&mut self, packet: &Packet, names: Option<u32>) {
         let host = &mut self.receivers[packet.to as usize];
         if packet.incarnation != host.incarnation {
+            self.sacks.take(packet.sack);
             return; // of a closed connection
         }
         if let Owner::Traffic(t) = host.owner {
@@ -442,7 +459,23 @@ impl Part {
         self.follow_up(packet.to);
         if let Some(ack) = answer {
             self.ledger.sent += 1;
-            self.enqueue(self.first_link(&ack), ack);
+            let sack = self.sacks.echo_stack(packet.sack, ack.sack);
+            self.enqueue(self.first_link(&ack), Packet { sack, ..ack });
+        } else {
+            self.sacks.take(packet.sack);
+        }
+    }
+
+    /// Sends the acknowledgement of a packet with telemetry in the slot `from`. A packet that is not acknowledged at once
+    /// loses its telemetry.
+    #[inline(never)] // keeps the path of other laws short
+    fn answer_with_stack(&mut self, from: SackId, answer: Option<Packet>) {
+        match answer {
+            Some(ack) => {
+                let sack = self.sacks.echo_stack(from, ack.sack);
+                self.send_ack(&Packet { sack, ..ack });
+            }
+            None => _ = self.sacks.take(from),
         }
     }
 
@@ -467,7 +500,11 @@ impl Part {
     #[inline(never)]
     fn receive_ack(&mut self, packet: &Packet) {
         self.ledger.delivered += 1;
-        let blocks = self.sacks.take(packet.sack);
+        if packet.sack != SackId::NONE {
+            self.pass_stack(packet);
+        }
+        // A slot for telemetry alone has empty blocks.
+        let blocks = self.sacks.take(packet.sack).filter(|blocks| *blocks != Blocks::default());
         let host = &mut self.senders[packet.to as usize];
         let sender = &mut host.sender;
         if packet.incarnation != sender.spec.incarnation {
@@ -488,6 +525,15 @@ impl Part {
             }
         }
         self.transmit(packet.to);
+    }
+
+    /// Passes the telemetry of an acknowledgement to its sender's law.
+    #[inline(never)] // keeps the path of other laws short
+    pub(super) fn pass_stack(&mut self, packet: &Packet) {
+        let sender = &mut self.senders[packet.to as usize].sender;
+        if let Some(stack) = self.sacks.stack(packet.sack).filter(|_| packet.incarnation == sender.spec.incarnation) {
+            sender.on_stack(stack);
+        }
     }
 
     /// Sends all packets that a sender may send now, when no acknowledgement has arrived.

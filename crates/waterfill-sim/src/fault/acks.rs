@@ -2,7 +2,7 @@
 //!
 //! A later acknowledgement says what an earlier one says, so the last one of a release always arrives. Acknowledgements
 //! that report a gap or a mark are delivered: duplicates, and those with selective blocks or ECE (RFC 3449 §5.2.1). QUIC's
-//! are encrypted and delivered too.
+//! are encrypted and delivered too, and so are those with telemetry.
 
 use waterfill_laws::units::Instant;
 use waterfill_network::fault::{Effect, FaultSpec};

@@ -18,6 +18,9 @@ use crate::flow::{HostAccess, Owner};
 /// Divides a network. Returns its parts, the places of its links and hosts, and the pairs of parts with cut links.
 pub(super) fn divide(mut whole: Part, plan: &Plan) -> (Vec<Part>, Places, Vec<Pair>) {
     let mut parts: Vec<Part> = (0..plan.parts).map(|_| Part::empty(&whole.network, &whole.watch)).collect();
+    for part in &mut parts {
+        part.telemetry = whole.telemetry;
+    }
     let mut places = Places::default();
     let pairs = move_links(&mut whole, &mut parts, &mut places, plan);
     let lines = copy_delay_lines(&whole, &mut parts, plan);

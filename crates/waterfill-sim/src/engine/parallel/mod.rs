@@ -21,6 +21,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use waterfill_laws::telemetry::Stack;
 use waterfill_laws::units::{Duration, Instant};
 use waterfill_network::Watch;
 
@@ -88,6 +89,8 @@ struct Mailbox {
     crossings: Vec<Crossing>,
     /// Selective acknowledgements of those packets that carry some, in the packets' order.
     blocks: Vec<Blocks>,
+    /// Telemetry of the packets that have it. Each has blocks, too.
+    stacks: Vec<Stack>,
 }
 
 impl Mailbox {
@@ -236,16 +239,19 @@ impl Simulation {
 impl Part {
     /// Imports the packets of cut links from a mailbox.
     fn import(&mut self, mail: &mut Mailbox) {
-        let mut blocks = mail.blocks.drain(..);
+        let (mut blocks, mut stacks) = (mail.blocks.drain(..), mail.stacks.drain(..));
         for Crossing { link, arrives, mut packet } in mail.crossings.drain(..) {
             if packet.sack != SackId::NONE {
                 packet.sack = blocks.next().map_or(SackId::NONE, |blocks| self.sacks.store(blocks));
+                if let Some(stack) = stacks.next() {
+                    self.sacks.store_stack(packet.sack, stack);
+                }
             }
             if self.links[link as usize].import(packet, arrives) {
                 self.agenda.schedule(arrives, Event::Link(link));
             }
         }
-        drop(blocks);
+        drop((blocks, stacks));
         mail.release();
     }
 
@@ -258,6 +264,9 @@ impl Part {
         let first = link.settled_head(before);
         while let Some(arrives) = link.settled_head(before) {
             let packet = link.deliver(before);
+            if self.telemetry && packet.sack != SackId::NONE {
+                mail.stacks.push(self.sacks.stack(packet.sack).copied().unwrap_or_default());
+            }
             mail.blocks.extend(self.sacks.take(packet.sack));
             mail.crossings.push(Crossing { link: cut.there, arrives, packet });
         }
