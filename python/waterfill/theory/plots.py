@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from waterfill.analysis import draw
 from waterfill.analysis.charts import (
@@ -209,14 +210,20 @@ def mkc_steps(gamma: float, alpha_bps: float, beta: float) -> Figure:
     """Draw what remains of a distance of the load, and between rates, after each MKC step."""
     steps = np.arange(0, 60)
     total, _ = mkc.modes(mkc.Link(1e8, 1, alpha_bps, beta))
-    lines = [_line(f"load, β = {beta:g}", steps, np.abs(total) ** steps, BLUE)]
+    lines = [_line(f"load, β = {beta:g}", steps, _shown(total, steps), BLUE)]
     for flows, colour in ((10, GREEN), (50, RED)):
         _, differences = mkc.modes(mkc.Link(gamma * 1e8, flows, alpha_bps, beta))
         text = f"differences of rates, {flows} flows"
-        lines.append(_line(text, steps, np.abs(differences) ** steps, colour))
+        lines.append(_line(text, steps, _shown(differences, steps), colour))
     return _figure(_chart(f"MKC on 100 Mbit/s, any delays, α = {alpha_bps / 1e3:g} kbit/s", "steps",
                           "distance relative to the initial one", lines, Guide(y=0.01),
                           log_y=True))  # fmt: skip
+
+
+def _shown(mode: float, steps: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return what is left of a distance after each step, down to 1e-3."""
+    left = np.abs(mode) ** steps
+    return np.where(left < 1e-3, np.nan, left)
 
 
 def maxnet_steps(loops: dict[str, Gains], alpha: float, tau_s: float) -> Figure:

@@ -157,7 +157,7 @@ def _jetmax(document: Document) -> str:
 def _mkc(document: Document) -> str:
     beta = digits(document["beta"])
     if document["stable"]:
-        return f"stable for any delays and any number of flows: β = {beta} < 2."
+        return f"stable at any delays, for small disturbances: β = {beta} < 2."
     return f"not stable: β = {beta} ≥ 2."
 
 

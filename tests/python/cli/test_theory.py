@@ -90,7 +90,7 @@ def test_stability_of_the_papers_case_shows_the_papers_values(waterfill):
         ("stability abc", "ABC is not shown to be stable at 1 s: with δ = 133 ms the RTT must be "
          "below 200 ms."),
         ("stability jetmax", "JetMax is stable for any delay: τ = 0.6 < 2."),
-        ("stability mkc", "MKC is stable for any delays and any number of flows: β = 0.5 < 2."),
+        ("stability mkc", "MKC is stable at any delays, for small disturbances: β = 0.5 < 2."),
         ("stability mkc --set params.mkc.beta=2", "MKC is not stable: β = 2 ≥ 2."),
         ("stability s.toml", "MaxNet is stable for the RTTs of s, 2 ms to 202 ms: α = 0.66 < α_max "
          "= 1.16."),

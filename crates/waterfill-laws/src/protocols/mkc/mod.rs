@@ -2,7 +2,7 @@
 //!
 //! # Law
 //! Max-min Kelly control. The step is linear in the total rate of a link's flows, and the matrix of the linearized loop is
-//! symmetric. The law is therefore stable for 0 < β < 2, whatever the RTTs and the number of flows.
+//! symmetric. Small disturbances therefore die out for 0 < β < 2, whatever the RTTs and the number of flows.
 //!
 //! - `price`      p = (y − γC)/y over the last Δ, negative while the link has room
 //! - `path`       a packet carries the largest p of its path
