@@ -62,12 +62,6 @@ def spread(values: Series) -> Spread:
     return Spread(mean=mean, p50=p50, p90=p90, p95=p95, p99=p99, p999=p999)
 
 
-def completed_ms(table: pa.Table) -> list[float]:
-    """Return the completion times (ms) of all completed transfers in a table, ascending."""
-    took_s = values(table, "completion_s")
-    return [1e3 * one for one in np.sort(took_s[np.isfinite(took_s)]).tolist()]
-
-
 class Overall(Record):
     """Summary of all transfers of a run."""
 

@@ -17,7 +17,7 @@ from waterfill.report.tables import Table
 from waterfill.runs.files import open_regular, why
 from waterfill.sweeps import dataset, figure
 from waterfill.sweeps.figure import Varying
-from waterfill.sweeps.measure import COLUMNS
+from waterfill.sweeps.measure import MEANINGS
 from waterfill.sweeps.table import DEFAULT, IF_ANY, Group, grouped
 from waterfill.sweeps.table import shown as columns_shown
 
@@ -55,7 +55,7 @@ def content(folder: Path) -> Document:
         and any(row[name] is not None for row in rows)
     ]  # fmt: skip
     order = {name: place for place, name in enumerate(DEFAULT)}
-    own = {name for name in about.meanings if name not in COLUMNS}
+    own = {name for name in about.meanings if name not in MEANINGS}
     # The user's own columns first: they were asked for.
     figures.sort(key=lambda name: (name in _COST, name not in own, order.get(name, len(order))))
     axes = _axes(about, kinds, rows)
@@ -67,7 +67,7 @@ def content(folder: Path) -> Document:
         Panel(
             name,
             meaning := about.meanings.get(name, ""),
-            figure.charts(groups, axes, name, f"f{place}", "" if name in COLUMNS else meaning),
+            figure.charts(groups, axes, name, f"f{place}", "" if name in MEANINGS else meaning),
         )
         for place, name in enumerate(figures)
     ]

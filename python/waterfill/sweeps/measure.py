@@ -13,7 +13,7 @@ from typing import Any
 from waterfill.analysis import hosts, transfers
 from waterfill.contract.summary import LimitedBy, Summary
 from waterfill.errors import InputError, nearest, shown
-from waterfill.runs.result import Result, fairness, percentile
+from waterfill.runs.result import Result, fairness
 
 # Peak-to-peak of a link's load over its rate above which a run may be unstable, and the fraction
 # of the part before below which it is dying out: as in the validation of linear stability.
@@ -42,30 +42,18 @@ def _shares(summary: Summary) -> list[float]:
     ]
 
 
-def _took_ms(summary: Summary) -> list[float]:
-    return sorted(
-        1e3 * (flow.completed_s - flow.start_s)
-        for flow in summary.flows
-        if flow.completed_s is not None
-    )
-
-
 def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def _completions(took_ms: Sequence[float]) -> Row:
-    """Return the columns of completion times, from the times of all completed flows in order."""
-    return {
-        "completed": float(len(took_ms)),
-        "completion_mean_ms": _mean(took_ms),
-        "completion_p50_ms": percentile(took_ms, 50),
-        "completion_p99_ms": percentile(took_ms, 99),
-    }
+def _completion_ms(name: str, moved: transfers.Overall) -> float | None:
+    found: float | None = moved.completion_s[name]
+    return None if found is None else 1e3 * found
 
 
-def _completion(name: str, summary: Summary) -> float | None:
-    return _completions(_took_ms(summary))[name]
+def _slowdown(name: str, moved: transfers.Overall) -> float | None:
+    found: float | None = moved.slowdown[name]
+    return found
 
 
 def _links(summary: Summary, name: str) -> list[float]:
@@ -126,13 +114,26 @@ COLUMNS: Mapping[str, tuple[str, Callable[[Summary], float | None]]] = {
     **{name: (doc, partial(_of_hosts, name)) for name, doc in _OF_RECOVERY.items()},
     **{f"limited_{limit}": (f"share of time limited by {limit}, mean over flows and sources",
                             partial(_limited, limit)) for limit in LimitedBy.__annotations__},
-    "completed": ("completed flows, those of traffic included", partial(_completion, "completed")),
-    "completion_mean_ms": ("completion time, mean", partial(_completion, "completion_mean_ms")),
-    "completion_p50_ms": ("completion time, p50", partial(_completion, "completion_p50_ms")),
-    "completion_p99_ms": ("completion time, p99", partial(_completion, "completion_p99_ms")),
     **{name: (doc, partial(_of_hosts, name)) for name, doc in _OF_APPLICATIONS.items()},
 }  # fmt: skip
 """Columns computed from a run's summary, with their meanings and functions."""
+
+_PERCENTILES = {"p50": "p50", "p95": "p95", "p99": "p99", "p999": "p99.9"}
+OF_TRANSFERS: Mapping[str, tuple[str, Callable[[transfers.Overall], float | None]]] = {
+    "completed": ("completed flows, those of traffic included",
+                  lambda moved: float(moved.flows - moved.unfinished)),
+    "completion_mean_ms": ("completion time, mean", partial(_completion_ms, "mean")),
+    **{f"completion_{name}_ms": (f"completion time, {shown}", partial(_completion_ms, name))
+       for name, shown in _PERCENTILES.items()},
+    **{f"slowdown_{name}": (f"completion time ÷ ideal time, {shown}", partial(_slowdown, name))
+       for name, shown in _PERCENTILES.items()},
+}  # fmt: skip
+"""Columns computed from a run's flows with a size, with their meanings and functions."""
+
+MEANINGS: Mapping[str, str] = {
+    name: meaning for columns in (COLUMNS, OF_TRANSFERS) for name, (meaning, _) in columns.items()
+}
+"""Meanings of the columns of every sweep."""
 
 SERIES_COLUMNS: Mapping[str, str] = {
     "swing": "peak-to-peak of a link's load ÷ rate in the last fifth of the run, largest of links",
@@ -141,12 +142,12 @@ SERIES_COLUMNS: Mapping[str, str] = {
 }
 """Columns computed on request from a run's time series, with their meanings."""
 
-NAMES = (*COLUMNS, *SERIES_COLUMNS)
+NAMES = (*MEANINGS, *SERIES_COLUMNS)
 
 
 def numbers(extra: Iterable[str] = ()) -> list[str]:
     """Return the names of the numeric columns: the columns of every sweep and the extra columns."""
-    return [*COLUMNS, *extra, "wall_s", "memory_bytes"]
+    return [*MEANINGS, *extra, "wall_s", "memory_bytes"]
 
 
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
@@ -207,7 +208,7 @@ def check(extra: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in extra:
         name, equals, path = (part.strip() for part in text.partition("="))
-        if not equals and name in COLUMNS:
+        if not equals and name in MEANINGS:
             continue  # always there
         if not equals and name not in SERIES_COLUMNS:
             known = nearest(name, NAMES)
@@ -227,8 +228,8 @@ def row(result: Result, extra: Mapping[str, str]) -> Row:
     """
     summary = result.summary
     found: Row = {name: function(summary) for name, (_, function) in COLUMNS.items()}
-    if hosts.sources_of_flows(summary):
-        found |= _completions(transfers.completed_ms(result.transfers))
+    moved = transfers.overall(result.transfers)
+    found |= {name: function(moved) for name, (_, function) in OF_TRANSFERS.items()}
     if any(not path for path in extra.values()):
         swings = _swings(result)
         found |= {name: swings[name] for name, path in extra.items() if not path}

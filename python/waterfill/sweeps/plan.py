@@ -136,7 +136,7 @@ class Plan:
         mine: list[tuple[str, Type]] = [(one.key, one.kind) for one in self.design.axes()]
         if self.design.seeds:
             mine.append(("seed", "int64"))
-        measures = [*measure.COLUMNS, *self.extra]
+        measures = [*measure.MEANINGS, *self.extra]
         return [*_HEAD, *mine, *((name, "double") for name in measures), *_TAIL]
 
     def numbers(self) -> list[str]:
@@ -158,7 +158,7 @@ class Plan:
                 "seed": self.design.draw_seed,
             },
             "meanings": {
-                **{name: meaning for name, (meaning, _) in measure.COLUMNS.items()},
+                **measure.MEANINGS,
                 **{name: path or measure.SERIES_COLUMNS[name] for name, path in self.extra.items()},
             },
         }  # fmt: skip

@@ -337,10 +337,18 @@ def test_of_two_reproductions_at_once_one_is_there_whole(folder):
         )
         for _ in range(2)
     ]
+    refused = 0
     for process in both:
         out, err = process.communicate(timeout=120)
+        if process.returncode == 1:  # on a busy host the other one writes its figures for seconds
+            assert err.endswith(
+                b"\nout: another command is writing here: wait, or choose another directory\n"
+            )
+            refused += 1
+            continue
         assert process.returncode == 0, err
         assert b"maxnet-2007/encoding: " in out
+    assert refused < 2
     assert json.loads((folder / "out" / "claims.json").read_text())
     assert load_run(folder / "out").flows.num_rows
     assert not [path for path in (folder / "out").rglob("*") if path.name.startswith(".")]

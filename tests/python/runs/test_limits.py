@@ -254,6 +254,9 @@ def test_figures_of_hosts_include_the_flows_of_traffic(long):
     assert columns["completed"] == pages.flows_completed
     took_s = sorted(filter(None, result.transfers["completion_s"].to_pylist()))
     assert columns["completion_p99_ms"] == 1e3 * percentile(took_s, 99)
+    slowdowns = sorted(filter(None, result.transfers["slowdown"].to_pylist()))
+    assert columns["slowdown_p50"] == percentile(slowdowns, 50)
+    assert columns["slowdown_p999"] == percentile(slowdowns, 999, of=1000)
 
 
 def test_a_run_without_flows_has_no_figures_of_hosts():
