@@ -18,6 +18,7 @@ mod contract;
 pub mod csig;
 #[cfg(test)]
 mod evidence;
+pub mod int;
 pub mod kernel;
 pub mod math;
 mod mirror;

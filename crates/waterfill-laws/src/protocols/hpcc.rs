@@ -66,13 +66,14 @@
 //! `hpcc-2019`: Li, Miao, Liu, Zhuang, Feng, Tang, Cao, Zhang, Kelly, Alizadeh, Yu, "HPCC: High Precision Congestion
 //! Control", SIGCOMM 2019. Miao et al., "HPCC++: Enhanced High Precision Congestion Control", draft-miao-tsv-hpcc-01.
 
+use crate::int::{EchoStack, Int, Telemetry};
 use crate::params::{ParamError, require};
 use crate::protocol::{
     Ack, BaseRtt, Connection, Event, Host, Info, LawSignal, Probe, Protocol, ProtocolKind, SendLimit, Sending,
 };
 use crate::protocols::tcp::round::Round;
 use crate::state::StateFields;
-use crate::telemetry::{EchoStack, Hop, Int, Stack, Telemetry};
+use crate::telemetry::{Hop, Stack};
 use crate::units::{Duration, Instant, Volume};
 
 /// The protocol `hpcc`.
