@@ -34,7 +34,7 @@ class Link(NamedTuple):
 
     @property
     def rate_bps(self) -> float:
-        """`[mkc-2004:stationary]` Return the rate of a flow, C/N + α/β (bit/s)."""
+        """Return the rate of a flow, C/N + α/β (bit/s)."""
         return self.target_bps / self.flows + self.alpha_bps / self.beta
 
     @property

@@ -7,7 +7,8 @@
 //! - `price`      p = (y − γC)/y over the last Δ, negative while the link has room
 //! - `path`       a packet carries the largest p of its path
 //! - `source`     x(n) = x(n − D) + α − β·p(n − D←)·x(n − D): both x are of the time in which p was measured
-//! - `stationary` x = γC/N + α/β: N flows exceed the target by N·α/β for ever
+//!
+//! At rest x = γC/N + α/β: N flows exceed the target by N·α/β for ever.
 //!
 //! # Symbols
 //! | paper | here | unit |

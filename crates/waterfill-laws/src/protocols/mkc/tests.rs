@@ -25,7 +25,7 @@ fn source_step() {
     close(rate_next(bps(2e7), bps(1e5), 0.5, 0.25).as_bps(), 1.76e7, 1e-12);
 }
 
-/// `[mkc-2004:stationary]` Four flows of 100/4 + 0.2 Mbit/s do not change: their load of 100.8 Mbit/s has the price
+/// Four flows of 100/4 + 0.2 Mbit/s do not change: their load of 100.8 Mbit/s has the price
 /// 0.8/100.8, and β times that price times the rate is α.
 #[test]
 fn stationary_rate() {
