@@ -90,7 +90,7 @@ fn divided_runs_are_the_same() {
     assert!(results[1] == results[0] && results[2] == results[0]);
 }
 
-/// A stack has room for six links.
+/// A stack holds the records of six links.
 #[test]
 fn longer_paths_are_refused() {
     let path: Vec<u32> = (0..7).map(|l| 2 * l).collect();
@@ -99,6 +99,6 @@ fn longer_paths_are_refused() {
         let n = network(0.001, links.clone(), vec![flow("f", "hpcc", path, 0.001)]);
         Simulation::new(n.checked().expect("a valid network")).err()
     };
-    let error = "hpcc: f has a path of 7 links, and its telemetry has room for 6; shorten the path";
+    let error = "hpcc: f has a path of 7 links, and its telemetry holds at most 6; shorten the path";
     assert_eq!((with(&path[1..]), with(&path)), (None, Some(error.to_owned())));
 }

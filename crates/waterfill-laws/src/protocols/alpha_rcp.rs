@@ -271,7 +271,7 @@ fn rate_next(rate: Rate, spare: f64, gain: f64) -> Rate {
     rate * (1.0 + gain * spare).max(0.5)
 }
 
-/// `[alpha-rcp-2008:step]` Returns the rate that leaves room for a new flow, R·y/(y + R).
+/// `[alpha-rcp-2008:step]` Returns the rate after a new flow has joined, R·y/(y + R).
 fn after_step(rate: Rate, load: Rate) -> Rate {
     rate * (load / (load + rate))
 }
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(path_rate(None, mbps(7.0), 1.0), mbps(7.0));
     }
 
-    /// `[alpha-rcp-2008:step]` Three flows of 30 Mbit/s make room for a fourth: 22.5 each.
+    /// `[alpha-rcp-2008:step]` Three flows of 30 Mbit/s are joined by a fourth: 22.5 each.
     #[test]
     fn step_for_a_new_flow() {
         close(after_step(mbps(30.0), mbps(90.0)).as_bps(), 22.5e6, 1e-12);

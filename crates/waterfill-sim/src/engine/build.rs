@@ -129,7 +129,7 @@ impl Part {
             let longest = spec.ways().map(|(there, _)| there.len()).max().unwrap_or(0);
             if longest > HOPS_MAX {
                 let found = format!("{name}: {} has a path of {longest} links", spec.name);
-                return Err(format!("{found}, and its telemetry has room for {HOPS_MAX}; shorten the path"));
+                return Err(format!("{found}, and its telemetry holds at most {HOPS_MAX}; shorten the path"));
             }
         }
         if protocol.has_fields() {

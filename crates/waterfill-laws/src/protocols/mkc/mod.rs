@@ -4,7 +4,7 @@
 //! Max-min Kelly control. The step is linear in the total rate of a link's flows, and the matrix of the linearized loop is
 //! symmetric. Small disturbances therefore die out for 0 < β < 2, whatever the RTTs and the number of flows.
 //!
-//! - `price`      p = (y − γC)/y over the last Δ, negative while the link has room
+//! - `price`      p = (y − γC)/y over the last Δ, negative while the link has spare capacity
 //! - `path`       a packet carries the largest p of its path
 //! - `source`     x(n) = x(n − D) + α − β·p(n − D←)·x(n − D): both x are of the time in which p was measured
 //!

@@ -19,7 +19,7 @@ pub struct Source {
     /// Rate x; `None` before the handshake.
     rate: Option<Rate>,
     /// Router and number of the interval of the last step.
-    heard: Option<(u8, u16)>,
+    applied: Option<(u8, u16)>,
     /// True if that interval counted the flow from its start to its end.
     whole: bool,
     /// Time of the last step.
@@ -35,7 +35,7 @@ pub struct Source {
 impl Source {
     /// Returns true if an acknowledgement has the price of a new interval.
     fn is_new(&self, echo: &Echo, now: Instant) -> bool {
-        self.heard.is_none_or(|(router, sequence)| {
+        self.applied.is_none_or(|(router, sequence)| {
             if router == echo.router { sequence != echo.sequence } else { now.since(self.updated) >= self.interval }
         })
     }
@@ -59,7 +59,7 @@ impl crate::protocol::Source<Mkc> for Source {
             interval: params.interval,
             x_min: params.x_min,
             rate: None,
-            heard: None,
+            applied: None,
             whole: false,
             updated: Instant::ZERO,
             passed: (Volume::ZERO, 0.0),
@@ -93,8 +93,8 @@ impl crate::protocol::Source<Mkc> for Source {
                 self.rate = Some(next.max(self.x_min));
                 self.loss = Some(loss);
             }
-            self.whole = self.heard.is_some();
-            (self.heard, self.updated) = (Some((echo.router, echo.sequence)), ack.now);
+            self.whole = self.applied.is_some();
+            (self.applied, self.updated) = (Some((echo.router, echo.sequence)), ack.now);
             self.passed = (Volume::ZERO, 0.0);
         }
         self.passed.0 += ack.acked;
@@ -122,7 +122,7 @@ impl crate::protocol::Source<Mkc> for Source {
 
     fn state(&self, fields: &mut StateFields) {
         crate::state_of!(fields, self: weight, packet, initial_window, rate, whole, updated, loss, rtt);
-        let (router, sequence) = self.heard.unwrap_or_default();
+        let (router, sequence) = self.applied.unwrap_or_default();
         fields.put("router", &u32::from(router));
         fields.put("sequence", &u32::from(sequence));
         fields.put("passed", &self.passed.0);

@@ -96,7 +96,7 @@ fn source() -> Source {
     source
 }
 
-fn hear(source: &mut Source, at_ms: u64, rate: f32, loss: f32, (router, sequence): (u8, u16)) -> f64 {
+fn receive(source: &mut Source, at_ms: u64, rate: f32, loss: f32, (router, sequence): (u8, u16)) -> f64 {
     let (now, rtt) = (Instant::ZERO + Duration::from_millis(at_ms), Duration::from_millis(60));
     let echo = Echo { rate, loss, router, sequence };
     source.on_ack(&Ack { acked: connection().packet, ..Ack::new(now, echo, rtt) });
@@ -109,23 +109,23 @@ fn hear(source: &mut Source, at_ms: u64, rate: f32, loss: f32, (router, sequence
 #[test]
 fn a_source_takes_one_step_for_each_interval() {
     let mut source = source();
-    assert_eq!(hear(&mut source, 60, 1.2e6, -9.0, (1, 4)), 1.2e6);
-    assert_eq!(hear(&mut source, 80, 1e6, -9.0, (1, 5)), 1.2e6);
-    assert_eq!(hear(&mut source, 90, 3e6, -9.0, (1, 5)), 1.2e6);
-    close(hear(&mut source, 100, 5e6, -0.5, (1, 6)), 1.5e6 + 2e5 + 0.25 * 1.5e6, 1e-9);
-    close(hear(&mut source, 101, 5e6, 0.9, (1, 6)), 1.5e6 + 2e5 + 0.25 * 1.5e6, 1e-9);
-    assert_eq!(hear(&mut source, 120, 5e6, 40.0, (1, 7)), 1e4, "x_min");
+    assert_eq!(receive(&mut source, 60, 1.2e6, -9.0, (1, 4)), 1.2e6);
+    assert_eq!(receive(&mut source, 80, 1e6, -9.0, (1, 5)), 1.2e6);
+    assert_eq!(receive(&mut source, 90, 3e6, -9.0, (1, 5)), 1.2e6);
+    close(receive(&mut source, 100, 5e6, -0.5, (1, 6)), 1.5e6 + 2e5 + 0.25 * 1.5e6, 1e-9);
+    close(receive(&mut source, 101, 5e6, 0.9, (1, 6)), 1.5e6 + 2e5 + 0.25 * 1.5e6, 1e-9);
+    assert_eq!(receive(&mut source, 120, 5e6, 40.0, (1, 7)), 1e4, "x_min");
 }
 
 /// A price of another router waits until an interval after the last step.
 #[test]
 fn another_router_waits_an_interval() {
     let mut source = source();
-    hear(&mut source, 60, 1e6, 0.0, (1, 4));
-    hear(&mut source, 80, 1e6, 0.0, (1, 5));
-    let stepped = hear(&mut source, 100, 1e6, 0.0, (1, 6));
-    assert_eq!(hear(&mut source, 119, 1e6, -1.0, (2, 9)), stepped);
-    close(hear(&mut source, 120, 1e6, -1.0, (2, 9)), 1e6 + 2e5 + 0.5e6, 1e-9);
+    receive(&mut source, 60, 1e6, 0.0, (1, 4));
+    receive(&mut source, 80, 1e6, 0.0, (1, 5));
+    let stepped = receive(&mut source, 100, 1e6, 0.0, (1, 6));
+    assert_eq!(receive(&mut source, 119, 1e6, -1.0, (2, 9)), stepped);
+    close(receive(&mut source, 120, 1e6, -1.0, (2, 9)), 1e6 + 2e5 + 0.5e6, 1e-9);
 }
 
 #[test]
