@@ -178,13 +178,14 @@ def difference(png: bytes, golden: Path) -> float:
     A pixel differs when a channel does by more than 48 of 255 once both images are blurred over
     9 × 9 pixels, so that other fonts' edges do not count.
     """
-    ours, theirs = (_blurred(_pixels(data)) for data in (png, golden.read_bytes()))
+    ours, theirs = (_blurred(pixels(data)) for data in (png, golden.read_bytes()))
     if ours.shape != theirs.shape:
         return 1.0
     return float((np.abs(ours - theirs).max(axis=2) > 48).mean())
 
 
-def _pixels(png: bytes) -> np.ndarray:
+def pixels(png: bytes) -> np.ndarray:
+    """Return a screenshot's pixels as an array of rows, columns and colours from 0 to 255."""
     from matplotlib import image
 
     return 255 * np.asarray(image.imread(io.BytesIO(png), format="png"))[:, :, :3]

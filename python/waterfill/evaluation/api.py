@@ -17,6 +17,7 @@ from waterfill.evaluation.boundary import Bracket, brackets, refine
 from waterfill.evaluation.engine import Planned, Progress, Sampling, run_cells
 from waterfill.evaluation.plan import ROUTERS, Cell, Plan, Subject
 from waterfill.evaluation.suites import Criterion
+from waterfill.evaluation.text import titled
 from waterfill.evaluation.verdict import (
     CellVerdict,
     CriterionVerdict,
@@ -326,7 +327,8 @@ def _in(cell: CellVerdict, count: int, of: int) -> str:
     """Return the place of a warning: the cell's name, and the number of cells if there are more."""
     if of == 1:
         return ""
-    return f"{cell.name}: " if count == 1 else f"{cell.name} and {count - 1} more of {of} cells: "
+    name = titled(cell)
+    return f"{name}: " if count == 1 else f"{name} and {count - 1} more of {of} cells: "
 
 
 def _document(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from waterfill.evaluation.text import boundaries, deciding
+from waterfill.evaluation.text import boundaries, deciding, titled
 from waterfill.evaluation.verdict import CriterionVerdict, EvaluationDocument, errors
 
 
@@ -48,5 +48,5 @@ def text(document: EvaluationDocument, differences: Sequence[str] | None = None)
 
 
 def _details(one: CriterionVerdict) -> list[str]:
-    failing = [cell.name for cell in one.cells if cell.verdict == "fails"]
+    failing = [titled(cell) for cell in one.cells if cell.verdict == "fails"]
     return [one.question, deciding(one), *boundaries(one), f"fails in: {', '.join(failing)}"]

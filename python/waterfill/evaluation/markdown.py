@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable
 
 from waterfill.errors import one_line
-from waterfill.evaluation.text import bound, boundaries, measured, others
+from waterfill.evaluation.text import bound, boundaries, measured, others, titled
 from waterfill.evaluation.verdict import CriterionVerdict, EvaluationDocument
 
 
@@ -45,7 +45,7 @@ def _row(one: CriterionVerdict) -> tuple[str, ...]:
     if one.deciding is None:
         return (one.section, one.title, one.verdict, met, "–", "–", "–", "–")
     cell, limit = one.deciding
-    numbers = (measured(limit), bound(limit), others(limit), cell.name)
+    numbers = (measured(limit), bound(limit), others(limit), titled(cell))
     return (one.section, one.title, one.verdict, met, *numbers)
 
 

@@ -1,17 +1,24 @@
-"""Verdicts as texts: a limit's numbers, boundaries, the cells that fail."""
+"""Verdicts as texts: a limit's numbers, boundaries, cells by their values, the cells that fail."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from waterfill.evaluation.verdict import (
     Boundary,
     Calibration,
+    CellVerdict,
     CriterionVerdict,
     LimitVerdict,
     Sensitivity,
 )
 
+# Words for the last part of a key; others are the part itself.
+_WORDS = {
+    "ack_aggregation": "ACK aggregation", "count": "flows", "delay": "one-way delay", "ecn": "ECN",
+    "reorder.delay": "reordering delay", "rtt": "RTT",
+}  # fmt: skip
 _TOO = " (misses it too)"
 _NUMBER = re.compile(r"\d+\.\d+")
 
@@ -41,6 +48,34 @@ def bound(limit: LimitVerdict) -> str:
     return f"{limit.relation} {value(limit.limit)}{slack}{unit(limit)}"
 
 
+def axis(key: str) -> str:
+    """Return a short name of an axis, such as "buffer" for "link.l.buffer".
+
+    A key of a flow or source that is not the law's has its name too: "RTT of long".
+    """
+    keys = [part.strip().split(".", 2) for part in key.split(",")]
+    if any(len(parts) < 3 for parts in keys):
+        return key
+    section, owner, last = keys[0]
+    word = _WORDS.get(last, last.replace("_", " "))
+    if section == "link" or owner == "law" or len(keys) > 1:
+        return word
+    return f"{word} of {owner}"
+
+
+def setting(key: str, value: Any) -> str:
+    """Return a value of an axis with the axis's name, such as "buffer 1 bdp"."""
+    word = axis(key)
+    if word.startswith("flows"):
+        return f"{value} {word}" if value != 1 else f"1 {word.replace('flows', 'flow')}"
+    return f"next to {value}" if key == "rival" else f"{word} {value}"
+
+
+def titled(one: CellVerdict) -> str:
+    """Return a cell's values with the names of their axes, or the cell's name if it has none."""
+    return ", ".join(setting(key, value) for key, value in one.values_.items()) or one.name
+
+
 def others(limit: LimitVerdict) -> str:
     """Return the value with each other law in the law's place, and which of them miss the limit
     too.
@@ -57,7 +92,7 @@ def deciding(one: CriterionVerdict) -> str:
     if one.deciding is None:
         return "no value"
     cell, limit = one.deciding
-    at = f"{cell.name}: " if len(one.cells) > 1 else ""
+    at = f"{titled(cell)}: " if len(one.cells) > 1 else ""
     compared = [f"limit {bound(limit).removesuffix(unit(limit))}"]
     compared += [others(limit)] if others(limit) else []
     return f"{at}{measured(limit)} ({'; '.join(compared)})"
@@ -69,9 +104,9 @@ def boundaries(one: CriterionVerdict) -> list[str]:
 
 
 def _boundary(one: Boundary) -> str:
-    where = ", ".join(f"{key} {value}" for key, value in one.where.items())
+    where = ", ".join(setting(key, value) for key, value in one.where.items())
     low, high = (_NUMBER.sub(_short, f"{end}", count=1) for end in (one.low, one.high))
-    text = f"{one.axis}: {one.below} up to {low}, {one.above} from {high}"
+    text = f"{axis(one.axis)}: {one.below} up to {low}, {one.above} from {high}"
     return f"{text} ({where})" if where else text
 
 
@@ -81,8 +116,8 @@ def _short(found: re.Match[str]) -> str:
 
 
 def failing(one: CriterionVerdict, most: int = 4) -> str:
-    """Return the names of the grid's cells that fail, of many the first ones."""
-    names = [cell.name for cell in one.cells if cell.verdict == "fails" and not cell.added]
+    """Return the grid's cells that fail by their values, of many the first ones."""
+    names = [titled(cell) for cell in one.cells if cell.verdict == "fails" and not cell.added]
     left = len(names) - most
     return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
 

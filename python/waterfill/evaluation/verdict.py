@@ -322,7 +322,8 @@ def unused(cell: CellVerdict, reference: str) -> str | None:
         return None
     if other.share < _USED or mine.share >= _USE * other.share:
         return None
-    text = f"gets {mine.share:.0%} of its share ({reference}: {other.share:.0%})"
+    text = f"gets {mine.share:.0%} of its share"
+    text += f", where {reference} in its place gets {other.share:.0%}"
     if mine.limited_by is not None:
         name, time = max(mine.limited_by.items(), key=lambda entry: entry[1])
         text += f", limited by {name} for {time:.0%} of the time"

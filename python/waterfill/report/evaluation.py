@@ -139,7 +139,9 @@ def _cells(document: EvaluationDocument, folder: str, place: int, one: Criterion
     """Return the table of a criterion's cells, with the command that repeats each."""
     names = list(dict.fromkeys(limit.id for cell in one.cells for limit in cell.limits))
     columns: list[Column[CellVerdict]] = [
-        Column("cell", lambda cell: f"{cell.name} (added)" if cell.added else cell.name),
+        Column(
+            "cell", lambda cell: f"{text.titled(cell)} (added)" if cell.added else text.titled(cell)
+        ),
         Column("verdict", lambda cell: _verdict(cell.verdict)),
         *(Column(name.replace("-", " "), partial(_limit, name)) for name in names),
         Column("seeds", lambda cell: len(cell.seeds)),
@@ -191,7 +193,7 @@ def _deciding(part: str, one: CriterionVerdict) -> str:
         return "–"
     cell, limit = one.deciding
     return {
-        "cell": cell.name if len(one.cells) > 1 else "–",
+        "cell": text.titled(cell) if len(one.cells) > 1 else "–",
         "value": text.measured(limit),
         "limit": text.bound(limit),
         "others": text.others(limit) or "–",

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from waterfill.analysis.charts import BLACK, BLUE, GREEN, RED, Chart, Line, wide
+from waterfill.analysis.charts import BLACK, BLUE, GREEN, RED, Chart, Line, Role, wide
 from waterfill.evaluation.boundary import scale
-from waterfill.evaluation.text import unit
+from waterfill.evaluation.text import axis as title
+from waterfill.evaluation.text import setting, unit
 from waterfill.evaluation.verdict import CellVerdict, CriterionVerdict, LimitVerdict
 
 _MAX_PANELS = 9
@@ -38,7 +39,7 @@ def charts(criterion: CriterionVerdict, law: str, key: str) -> list[Chart]:
         limit = next((one for one in cell.limits if one.id == wanted), None)
         if limit is not None:
             others = [
-                f"{value}" if key == "rival" else f"{key} = {value}"
+                setting(key, value)
                 for key, value in cell.values_.items()
                 if key != axis and key in varying
             ]
@@ -65,7 +66,7 @@ def _axis(criterion: CriterionVerdict) -> tuple[str | None, Mapping[Any, float],
         if found is None or any(axis not in cell.values_ for cell in cells):
             continue
         span, numbers = found
-        label = f"{axis} ({span.unit})" if span.unit else axis
+        label = f"{title(axis)} ({span.unit})" if span.unit else title(axis)
         if any(one.axis == axis for one in criterion.boundaries):
             return axis, numbers, label
         if len(numbers) > len(best[1]):
@@ -78,6 +79,8 @@ def _chart(key: str, names: tuple[str, str], law: str, points: Sequence[Point], 
     points = sorted(points, key=lambda point: point[0])
     x = np.array([place for place, _, _ in points])
     limits = [limit for _, _, limit in points]
+    # Two cells say nothing of what lies between them.
+    role: Role = "marked" if len(points) > 2 else "points"
     lines = [Line("limit", _values(limit.limit for limit in limits), BLACK, "share", x)]
     values = _values(limit.value for limit in limits)
     low, high = (
@@ -86,11 +89,11 @@ def _chart(key: str, names: tuple[str, str], law: str, points: Sequence[Point], 
     )
     has_interval = any(limit.interval is not None for limit in limits)
     edges = (low, high) if has_interval else (None, None)
-    lines.append(Line(law, values, BLUE, "marked", x, *edges))
+    lines.append(Line(law, values, BLUE, role, x, *edges))
     others = dict.fromkeys(name for limit in limits for name in limit.others if name != law)
     for colour, name in zip(_COLOURS, others, strict=False):
         theirs = _values(limit.others.get(name) for limit in limits)
-        lines.append(Line(name, theirs, colour, "marked", x))
+        lines.append(Line(name, theirs, colour, role, x))
     every = [float(y) for line in lines for y in line.y if np.isfinite(y)]
     failed = [limit.verdict == "not met" for limit in limits]
     has_top = any(

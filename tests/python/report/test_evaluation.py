@@ -37,7 +37,7 @@ def test_verdicts_have_numbers_limits_rivals_and_sources(page, made_evaluation):
     assert queue[3] == "largest queue 150 kB"
     assert queue[4] == "< 20 kB"
     assert queue[5].startswith("window ")
-    assert queue[6:] == ["100 packets", "ours, because it is a test"]
+    assert queue[6:] == ["buffer 100 packets", "ours, because it is a test"]
     assert harm[0] == "2.9 Harm"
     assert [row[0] for row in rows(page, "left-out")] == ["2.11 Real time"]
     assert ["beta 0.7 → 0.56", "none"] in rows(page, "sensitivity")
@@ -50,7 +50,7 @@ def test_verdicts_have_numbers_limits_rivals_and_sources(page, made_evaluation):
 def test_a_numeric_axis_has_a_chart_with_limit_and_crosses(page, made_evaluation):
     (text,) = re.findall(r'<script type="application/json" id="charts">(.*?)</script>', page, re.S)
     (chart,) = json.loads(text).values()
-    assert chart["x_label"] == "link.l.buffer (packets)"
+    assert chart["x_label"] == "buffer (packets)"
     assert chart["y_label"] == "largest queue (kB)"
     limit, law, window, failed = chart["lines"]
     assert (limit["kind"], set(limit["y"])) == ("share", {20})
@@ -71,7 +71,7 @@ def test_a_wide_axis_is_logarithmic_on_the_page(made_evaluation, tmp_path):
 
 def test_the_command_of_a_cell_repeats_its_value(page, made_evaluation, waterfill, monkeypatch):
     monkeypatch.chdir(made_evaluation.parent)
-    (row,) = (row for row in rows(page, "cells1") if row[0] == "5 packets")
+    (row,) = (row for row in rows(page, "cells1") if row[0] == "buffer 5 packets")
     assert row[1] == "✓ meets"
     _, *words = shlex.split(row[-1])
     ran = waterfill(*words, "--json")
@@ -83,7 +83,7 @@ def test_the_abstract_says_what_is_not_met_and_where(made_evaluation):
     found = document(made_evaluation)
     use, left, recoveries = abstract.paragraphs(found)
     assert use.startswith("Use: cubic meets 1 of 2 criteria. It is not recommended")
-    assert "Queue (§2.10), link.l.buffer: meets up to 10 packets, fails from 15 packets" in use
+    assert "Queue (§2.10), buffer: meets up to 10 packets, fails from 15 packets" in use
     assert left.startswith("1 criterion of 3 could not be evaluated")
     assert recoveries.startswith("Flows of cubic find losses by rack, those of window by rfc6675:")
 
@@ -141,3 +141,25 @@ def test_a_value_that_was_never_reached_has_a_cross_at_the_top(made_evaluation):
     every = [float(y) for line in chart.lines[:3] for y in line.y if y == y]
     assert chart.lines[-1].y[-1] == pytest.approx(1.1 * max(every))
     assert "never reached" in chart.note
+
+
+@pytest.mark.parametrize(("key", "value", "words"), [
+    ("link.l.buffer", "1 bdp", "buffer 1 bdp"),
+    ("link.l.reorder.delay", "5 ms", "reordering delay 5 ms"),
+    ("flow.long.rtt", "40 ms", "RTT of long 40 ms"),
+    ("flow.law.count", 1, "1 flow"),
+    ("flow.law.count", 8, "8 flows"),
+    ("traffic.near.load, traffic.far.load", "0.4", "load 0.4"),
+    ("rival", "cubic", "next to cubic"),
+    ("duration", "9 s", "duration 9 s"),
+])  # fmt: skip
+def test_a_value_has_the_name_of_its_axis(key, value, words):
+    assert text.setting(key, value) == words
+
+
+def test_two_cells_are_two_points_without_a_line(made_evaluation):
+    found = document(made_evaluation).criteria[1]
+    assert evaluation_charts.charts(found, "cubic", "c")[0].lines[1].role == "marked"
+    found["cells"] = found.cells[:2]
+    (chart,) = evaluation_charts.charts(found, "cubic", "c")
+    assert [line.role for line in chart.lines] == ["share", "points", "points", "failed"]

@@ -58,6 +58,36 @@ def test_pages_load_and_are_accessible(chromium, pages, name):
         assert shown.problems == []
 
 
+def test_a_table_shows_on_which_side_it_goes_on(chromium, pages):
+    with browser.shown(chromium, pages["evaluation"], width=browser.NARROW) as shown:
+        page = ready(shown)
+        scroll = page.locator("#table-verdicts .scroll")
+        scroll.evaluate("(box) => box.scrollIntoView(false)")
+        box = scroll.bounding_box()
+        clip = {**box, "y": box["y"] + box["height"] - 8, "height": 1}
+        shades = []
+        for left in (0, 10_000):
+            scroll.evaluate("(box, left) => { box.scrollLeft = left; }", left)
+            row = browser.pixels(page.screenshot(clip=clip))[0]
+            shades.append([int(row[place].sum()) for place in (1, -2)])
+        (first, goes_on), (goes_on_before, last) = shades
+        assert first == last
+        assert goes_on < first - 60
+        assert goes_on_before < last - 60
+
+
+def test_ticks_of_a_logarithmic_axis_are_whole_values(chromium, made_evaluation, tmp_path):
+    text = (made_evaluation / "verdicts.json").read_text()
+    (tmp_path / "verdicts.json").write_text(text.replace('"5 packets"', '"2 packets"'))
+    with browser.shown(chromium, write.write(tmp_path)[0]) as shown:
+        page = ready(shown)
+        page.locator(".plot").first.scroll_into_view_if_needed()
+        page.wait_for_selector(".plot .xtick text")
+        ticks = [float(tick) for tick in page.locator(".plot .xtick text").all_text_contents()]
+        assert len(ticks) > 2
+        assert ticks == sorted(ticks)
+
+
 def test_tables_sort_and_search_by_keyboard(opened):
     page = opened.page
     page.locator("#data-flows thead button", has_text="retransmissions").focus()

@@ -193,8 +193,10 @@
     const axis = { gridcolor: colour("--line"), linecolor: colour("--soft"), zerolinecolor: colour("--line"), tickcolor: colour("--soft"), automargin: true };
     const titled = (label) => ({ text: text(label), font: { size: 12 }, standoff: 6 });
     const x = { ...axis, title: titled(spec.x_label) }, y = { ...axis, title: titled(spec.y_label) };
-    if (spec.log_x) x.type = "log";
-    if (spec.log_y) y.type = "log";
+    // With a format, each tick has its whole value: without, plotly writes 2 and 5 for 20 and 50.
+    const log = { type: "log", tickformat: "~g" };
+    if (spec.log_x) Object.assign(x, log);
+    if (spec.log_y) Object.assign(y, log);
     if (spec.heat) x.type = y.type = "category";
     if (spec.ticks) Object.assign(x, { tickvals: spec.ticks.map((_, i) => i), ticktext: spec.ticks.map(text) });
     if (spec.from_zero && !spec.heat) y.rangemode = "tozero";
