@@ -16,7 +16,7 @@ from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from waterfill.evaluation.api import Evaluation
     from waterfill.evaluation.verdict import EvaluationDocument
@@ -126,7 +126,6 @@ def evaluate(
     for each cell are written to DIR.
     """
     from waterfill.evaluation import api
-    from waterfill.evaluation.verdict import errors
 
     suite = suite or (api.DEFAULT_SUITE if queue is None else api.QUEUE_SUITE)
     if listing:
@@ -163,10 +162,9 @@ def evaluate(
             expect=expect,
             cached=not fresh,
         )
-        wrong = errors(found.document.criteria)
-        unwritten = _write(found, stage, None if wrong else record)
+        unwritten = _write(found, stage, record)
     _present(found, unwritten, output, json=json)
-    _end(found, unwritten, wrong, record)
+    _end(found, unwritten)
 
 
 def _refuse_beside_list(**options: object) -> None:
@@ -176,18 +174,13 @@ def _refuse_beside_list(**options: object) -> None:
             raise InputError("command line", name, "no effect with --list", "remove one of them")
 
 
-def _end(
-    found: Evaluation, unwritten: Unwritten, wrong: Sequence[str], record: Path | None
-) -> None:
-    """Print what differs from the record and errors in laws; exit with 1 or 2 if there are any."""
+def _end(found: Evaluation, unwritten: Unwritten) -> None:
+    """Print what differs from the record; exit with 1 if anything does, or was not written."""
     differences = found.differences or ()
-    for line in (*found.notices, *differences, *wrong):
+    for line in (*found.notices, *differences):
         print(line, file=sys.stderr)
-    if wrong and record is not None:
-        print(f"{record}: not written, because a law has an error", file=sys.stderr)
-    failed = unwritten.report() or differences
-    if failed or wrong:
-        raise typer.Exit(2 if wrong else 1)
+    if unwritten.report() or differences:
+        raise typer.Exit(1)
 
 
 def _stage(stack: ExitStack, output: Path | None, record: Path | None) -> Stage | None:

@@ -62,7 +62,6 @@ class _State:
     uses: dict[str, dict[int, Use]] = field(default_factory=dict)
     seeds: int = 0
     refused: str | None = None
-    error: str | None = None
 
     def of(self, role: str, limit: str) -> list[float | None]:
         """Return a limit's values on the runs of a role, by seed."""
@@ -79,7 +78,9 @@ class _State:
 
 
 def run_cells(plan: Plan, cells: Sequence[Cell], sampling: Sampling) -> list[CellVerdict]:
-    """Run cells and judge them; raise Interrupted if the user ends the runs early."""
+    """Run cells and judge them; raise Interrupted if the user ends the runs early, and LawError at
+    the first error in a law's own code.
+    """
     states = [_State(cell, refused=cell.not_evaluated) for cell in cells]
     running = [state for state in states if state.refused is None]
     rounds = [sampling.seeds]
@@ -127,13 +128,17 @@ def _run(plan: Plan, states: Iterable[_State], count: int, sampling: Sampling) -
             state.uses.setdefault(role, {})[seed] = use(result, state.cell.own)
 
     def refuse(keys: Sequence[tuple[int, str, int]], error: InputError) -> None:
-        """Keep why a cell cannot run, which only its law decides: the scenario has been checked."""
+        """Keep why a cell cannot run, which only its law decides: the scenario has been checked.
+
+        An error in a law's own code ends the evaluation, because the other cells would have it too.
+        """
+        if isinstance(error, LawError):
+            title = jobs[keys[0]].title
+            raise LawError(error.file, error.key, f"{error.message} (in {title})") from error
         missing.difference_update(keys)
         for place, _, _ in keys:
             state = by_place[place]
-            if isinstance(error, LawError):
-                state.error = state.error or str(error)
-            state.refused = state.error or state.refused or why(error)
+            state.refused = state.refused or why(error)
 
     run_jobs(
         jobs, keep, cached=sampling.cached, planned=sampling.planned, progress=sampling.progress,
@@ -186,13 +191,10 @@ def _judged(plan: Plan, state: _State) -> CellVerdict:
     """Return the verdict on a cell from the values of its limits."""
     cell = state.cell
     if state.refused is not None:
-        refused = CellVerdict(
+        return CellVerdict(
             name=cell.name, values_=dict(cell.values), verdict="not evaluated", seeds=[],
             limits=[], reason=state.refused,
         )  # fmt: skip
-        if state.error is not None:
-            refused["error"] = state.error
-        return refused
     limits = [_judged_limit(plan, state, claim) for claim in cell.claims]
     for limit in limits:
         if limit.id in cell.about_law:

@@ -107,8 +107,7 @@ class CellVerdict(Record):
     """Verdict on one cell. `file` is the scenario of the law's run, relative to the output folder.
 
     `added` is true for cells between those of the grid, which the search for a boundary added.
-    `error` is the error in a law's own code that ended a run of the cell. `endpoints` are the
-    options `--endpoint` that repeat the cell.
+    `endpoints` are the options `--endpoint` that repeat the cell.
     """
 
     name: str
@@ -118,7 +117,6 @@ class CellVerdict(Record):
     limits: list[LimitVerdict]
     file: str = ""
     reason: str | None = None
-    error: str | None = None
     use: Use | None = None
     reference: Use | None = None
     added: bool = False
@@ -362,12 +360,3 @@ def counts(criteria: Iterable[CriterionVerdict]) -> Mapping[Verdict, int]:
     """Return the number of criteria with each verdict."""
     found = [criterion.verdict for criterion in criteria]
     return {verdict: found.count(verdict) for verdict in VERDICTS}
-
-
-def errors(criteria: Iterable[CriterionVerdict]) -> list[str]:
-    """Return each error in a law's own code, with the number of cells that it ended."""
-    cells = [cell for criterion in criteria for cell in criterion.cells]
-    found = [cell.error for cell in cells if cell.error is not None]
-    return [
-        f"{error} (in {found.count(error)} of {len(cells)} cells)" for error in dict.fromkeys(found)
-    ]

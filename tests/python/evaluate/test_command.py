@@ -76,21 +76,13 @@ def test_a_law_that_does_not_use_the_path_is_named(evaluate):
     assert "limited by window" in text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ("broken",),
-            "laws.py:14: on_ack: the law broken raised ZeroDivisionError (in 4 of 4 cells)",
-        ),
-        (("nan",), "run: laws.nan: TypeError: limit: must return a window"),
-        (
-            ("cubic", "--against", "cubic,broken"),
-            "laws.py:14: on_ack: the law broken raised ZeroDivisionError (in 1 of 7 cells)",
-        ),
-    ],
-)
-def test_a_law_with_an_error_ends_with_2_and_its_own_message(evaluate, arguments, message):
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("broken",), "laws.py:14: on_ack: the law broken raised ZeroDivisionError (in "),
+    (("nan",), "run: laws.nan: TypeError: limit: must return a window"),
+    (("cubic", "--against", "cubic,broken"), "laws.py:14: on_ack: the law broken raised "),
+    (("slow", "--quick", "--baseline", "broken"), "laws.py:14: on_ack: the law broken raised "),
+])  # fmt: skip
+def test_the_first_error_in_a_law_s_code_ends_the_command(evaluate, arguments, message):
     Path("laws.py").write_text(LAWS)
     Path("e.toml").write_text("kept")
     ran = evaluate(
@@ -98,24 +90,22 @@ def test_a_law_with_an_error_ends_with_2_and_its_own_message(evaluate, arguments
     )
     assert ran.code == 2
     assert message in ran.err
-    assert "e.toml: not written" in ran.err
+    assert ran.err.count("laws.py:14") + ran.err.count("laws.nan") == 1
     assert Path("e.toml").read_text() == "kept"
-    suite = ElementTree.parse("out/junit.xml").getroot()[0]
-    found = [error.get("message") or "" for error in suite.iter("error")]
-    assert found
-    assert suite.get("errors") == str(len(found))
-    assert message.partition(" (in")[0] in found[0]
+    assert not Path("out").exists()
 
 
-def test_a_baseline_with_an_error_is_not_said_to_be_equal(evaluate):
-    Path("laws.py").write_text(LAWS)
-    arguments = ("slow", "--law", "laws.py", "--seeds", "1", "--quick", "--baseline", "broken")
+def test_a_baseline_that_cannot_run_is_not_said_to_be_equal(evaluate):
+    arguments = ("cubic", "--against", "cubic", "--seeds", "1", "--quick")
+    arguments += ("--baseline", "window", "--set", "flow.law.ecn=true")
     ran = evaluate(*arguments)
     assert ran.code == 0
     text = " ".join(ran.out.split())
-    assert "not compared with broken in 3 of 3 cells: broken was not evaluated: laws.py:14" in text
+    assert (
+        "not compared with window in 2 of 2 cells: window was not evaluated: flow.law.ecn" in text
+    )
     assert "differs" not in text
-    assert len(evaluate(*arguments, "--json").document["uncompared"]) == 3
+    assert len(evaluate(*arguments, "--json").document["uncompared"]) == 2
 
 
 @pytest.mark.parametrize(
