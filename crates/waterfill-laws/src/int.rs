@@ -1,4 +1,11 @@
-//! Header and router of laws with in-band network telemetry: each link writes a record into the packets that leave it.
+//! Header, router and source of laws with in-band network telemetry: each link writes a record into the packets that leave
+//! it.
+
+mod window;
+
+#[cfg(test)]
+pub(crate) use window::fullest;
+pub use window::{IntLaw, IntParams, IntSource, State};
 
 use crate::protocol::{EchoLast, LinkView, Passing, Protocol, Router, Wire};
 use crate::state::StateFields;

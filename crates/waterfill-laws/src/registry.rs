@@ -694,6 +694,7 @@ registry! {
     Bbr3: tcp::bbr3::Bbr3;
     Copa: tcp::copa::Copa;
     Hpcc: hpcc::Hpcc;
+    PowerTcp: powertcp::PowerTcp;
     Scone: scone::Scone;
     Window: window::Window;
     Own { law }: own::Own;

@@ -1,7 +1,7 @@
 //! In-band network telemetry (INT): each link that a packet crosses appends a record, and the receiver echoes the stack.
 //!
-//! A header ([`Int`](crate::int::Int)) holds the record of one link only, so packets stay small. The simulator moves it to the packet's [`Stack`]
-//! when the packet leaves the link, and passes the echoed stack to the source by
+//! A header ([`Int`](crate::int::Int)) holds the record of one link only, so packets stay small. The simulator moves it to
+//! the packet's [`Stack`] when the packet leaves the link, and passes the echoed stack to the source by
 //! [`Source::on_stack`](crate::protocol::Source::on_stack).
 
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -79,9 +79,26 @@ impl Stack {
     }
 }
 
+/// `[hpcc-2019:alg1.9]` `[powertcp-2022:alg1.24]` Returns the level of a link smoothed over the base RTT:
+/// (1 − Δt/T)·level + (Δt/T)·new, with the time Δt ≤ T over which the new level was measured.
+#[must_use]
+pub fn smoothed(level: f64, new: f64, lasted: Duration, base_rtt: Duration) -> f64 {
+    let weight = if lasted < base_rtt { lasted / base_rtt } else { 1.0 };
+    (1.0 - weight) * level + weight * new
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::close;
+
+    /// `[hpcc-2019:alg1.9]` `[powertcp-2022:alg1.24]` A level over 4 of 10 µs weighs 0.4, one over 20 µs all.
+    #[test]
+    fn a_level_is_smoothed_over_the_base_rtt() {
+        let of = |us| smoothed(1.0, 0.5, Duration::from_micros(us), Duration::from_micros(10));
+        close(of(4), 0.8, 1e-12);
+        close(of(20), 0.5, 1e-12);
+    }
 
     /// Only an earlier record of the same link and the same counter is compared.
     #[test]

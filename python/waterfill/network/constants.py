@@ -210,6 +210,7 @@ LAWS: Mapping[str, tuple[Constant, ...]] = {
         Constant("window", rtts(1), "shorter windows see single bursts", least=rtts(1 / 40)),
     ),
     "hpcc": (Constant("base_rtt", rtts(1), "the paper's T: the network's base RTT"),),
+    "powertcp": (Constant("base_rtt", rtts(1), "the paper's τ: the network's base RTT"),),
     "htcp": (Constant("delta_l", rtts(10), "the paper's 1 s at 100 ms", most=_SLOW),),
     "prague": (Constant("virtual_rtt", rtts(1), "equal shares for all RTTs", most=_SLOW),),
     "bbr": (

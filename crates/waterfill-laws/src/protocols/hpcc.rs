@@ -18,7 +18,7 @@
 //! | paper | here | unit |
 //! |---|---|---|
 //! | W, W_c, R | `window`, `reference`, pacing rate | bytes, bytes, bit/s |
-//! | U, u, τ | `load`, [`measure`] | 1, 1, s |
+//! | U, u, τ | `level`, [`IntLaw::level`], `lasted` | 1, 1, s |
 //! | T | `base_rtt` | s |
 //! | η, maxStage, N | `eta`, `max_stage`, `flows` | 1, 1, 1 |
 //! | B, q, txBytes, ts | [`Hop`]: `rate`, `queue`, `sent`, `time` | bit/s, bytes, bytes, s |
@@ -31,7 +31,7 @@
 //! [`Telemetry`]: counts what the link sends, and writes its record when a packet's transmission starts.
 //!
 //! # Source
-//! [`Source`]: the first stack tells the rate of the sender's own link. From then on the window is at most that rate times
+//! [`IntSource`]: the first stack tells the rate of the sender's own link. From then on the window is at most that rate times
 //! T, with which it starts. One flow rests where `alg1.13` returns W_c: U = η + W_AI/(B·T), which is 0.9505 with the
 //! defaults.
 //!
@@ -53,9 +53,9 @@
 //!   first acknowledgement. There is no W_c, so every acknowledgement multiplies the window.
 //!
 //! # Validation
-//! Equation tests below. In the simulator (`tests/hpcc.rs`): one flow carries η + W_AI/(B·T) of its link, and the queue of
-//! an incast is the windows of all senders less what the link sends meanwhile. `tests/python/runs/test_hpcc.py` has the
-//! algorithm a second time: one flow completes at the same time, incasts of 4 and 8 flows within 1 %.
+//! Equation tests below. In the simulator (`tests/telemetry.rs`): one flow carries η + W_AI/(B·T) of its link, and the queue of
+//! an incast is the windows of all senders less what the link sends meanwhile. `tests/python/runs/test_telemetry.py` has
+//! the algorithm a second time: one flow completes at the same time, incasts of 4 and 8 flows within 1 %.
 //!
 //! An incast of 4 flows of 200 packets takes 1.13 ms at 10 Gbit/s and 22.4 us, where the link alone needs 0.99 ms. This is
 //! the law: the burst drives U to 2.3, and W_c falls three times before U is below η. Then the windows of 4 packets grow
@@ -66,15 +66,12 @@
 //! `hpcc-2019`: Li, Miao, Liu, Zhuang, Feng, Tang, Cao, Zhang, Kelly, Alizadeh, Yu, "HPCC: High Precision Congestion
 //! Control", SIGCOMM 2019. Miao et al., "HPCC++: Enhanced High Precision Congestion Control", draft-miao-tsv-hpcc-01.
 
-use crate::int::{EchoStack, Int, Telemetry};
+use crate::int::{EchoStack, Int, IntLaw, IntSource, State, Telemetry};
 use crate::params::{ParamError, require};
-use crate::protocol::{
-    Ack, BaseRtt, Connection, Event, Host, Info, LawSignal, Probe, Protocol, ProtocolKind, SendLimit, Sending,
-};
-use crate::protocols::tcp::round::Round;
+use crate::protocol::{BaseRtt, Host, Info, LawSignal, Probe, Protocol, ProtocolKind};
 use crate::state::StateFields;
-use crate::telemetry::{Hop, Stack};
-use crate::units::{Duration, Instant, Volume};
+use crate::telemetry::Hop;
+use crate::units::{Duration, Volume};
 
 /// The protocol `hpcc`.
 #[derive(Debug)]
@@ -143,168 +140,72 @@ impl Params {
     }
 }
 
-/// Source law of HPCC.
-#[derive(Clone, Debug)]
-pub struct Source {
-    packet: Volume,
-    initial_window: Volume,
-    weight: f64,
-    params: Params,
-    /// State since the first stack; boxed to keep the sources of all protocols small.
-    state: Option<Box<State>>,
-    /// Stack of the acknowledgement that follows.
-    arrived: Option<Box<Stack>>,
-}
+/// Source of HPCC.
+pub type Source = IntSource<Hosts>;
 
-/// State of a source that has received a stack.
+/// State of a host's law.
 #[derive(Clone, Debug)]
-struct State {
-    /// Records of the last acknowledgement; with the reading `htsim` those of the first.
-    last: Stack,
-    base_rtt: Duration,
-    /// Largest window, B·T of the sender's own link.
-    limit: Volume,
-    window: Volume,
+pub struct Hosts {
     reference: Volume,
-    load: f64,
     stage: u32,
-    round: Round,
 }
 
-/// Largest load u' of all links and the time Δts over which that link's rate was measured.
-///
-/// `[hpcc-2019:alg1.5]` Returns `None` if no link has an earlier record.
-#[must_use]
-pub fn measure(hops: &[Hop], last: &[Hop], base_rtt: Duration) -> Option<(f64, Duration)> {
-    let mut largest: Option<(f64, Duration)> = None;
-    for (hop, last) in hops.iter().zip(last) {
-        let Some(lasted) = hop.since(last) else { continue };
+impl IntLaw for Hosts {
+    type Protocol = Hpcc;
+
+    fn base_rtt(params: &Params) -> Duration {
+        params.base_rtt
+    }
+
+    fn new(limit: Volume) -> Self {
+        Self { reference: limit, stage: 0 }
+    }
+
+    /// `[hpcc-2019:alg1.5]` Returns the load u' of a link.
+    fn level(hop: &Hop, last: &Hop, lasted: Duration, base_rtt: Duration) -> f64 {
         let queue = if hop.queue < last.queue { hop.queued() } else { last.queued() };
-        let load = queue / (hop.rate * base_rtt) + hop.sent_rate(last, lasted) / hop.rate;
-        if largest.is_none_or(|(found, _)| load > found) {
-            largest = Some((load, lasted));
-        }
-    }
-    largest
-}
-
-/// `[hpcc-2019:alg1.9]` Returns the smoothed load (1 − τ/T)·U + (τ/T)·u, τ = min(Δts, T).
-fn smoothed(load: f64, new: f64, lasted: Duration, base_rtt: Duration, reading: Reading) -> f64 {
-    let weight = if lasted < base_rtt { lasted / base_rtt } else { 1.0 };
-    let weight = if reading == Reading::Htsim { weight.floor() } else { weight };
-    (1.0 - weight) * load + weight * new
-}
-
-/// Returns a window in whole packets, rounded up.
-pub(crate) fn whole_packets(window: Volume, packet: Volume) -> Volume {
-    (window / packet).ceil() * packet
-}
-
-impl State {
-    fn new(stack: &Stack, base_rtt: Duration) -> Option<Self> {
-        let limit = stack.hops().first()?.rate * base_rtt;
-        let (last, load, round) = (*stack, 1.0, Round::default());
-        Some(Self { last, base_rtt, limit, window: limit, reference: limit, load, stage: 0, round })
+        queue / (hop.rate * base_rtt) + hop.sent_rate(last, lasted) / hop.rate
     }
 
-    /// `[hpcc-2019:alg1.13, alg1.17, alg1.22]` Computes the window, and with `update` the reference window.
-    fn compute(&mut self, params: &Params, increase: Volume, update: bool) {
-        let scales = self.load >= params.eta || self.stage >= params.max_stage;
-        let window = if scales { self.reference / (self.load / params.eta) } else { self.reference } + increase;
-        // A load of zero, after a pause, gives an infinite window.
-        self.window = if window < self.limit { window } else { self.limit };
-        if update || params.reading == Reading::Htsim {
-            self.reference = self.window;
+    /// `[hpcc-2019:alg1.13, alg1.17, alg1.22]` Computes the window, and once per RTT the reference window.
+    fn react(state: &mut State<Self>, params: &Params, weight: f64, ends: bool) {
+        let Self { reference, stage } = state.law;
+        let scales = state.level >= params.eta || stage >= params.max_stage;
+        let increase = weight * ((1.0 - params.eta) / params.flows) * state.limit;
+        let window = if scales { reference / (state.level / params.eta) } else { reference };
+        state.set_window(window + increase);
+        if ends || Self::as_htsim(params) {
+            state.law.reference = state.window;
         }
-        if update {
-            self.stage = if scales { 0 } else { self.stage + 1 };
-        }
-    }
-}
-
-impl crate::protocol::Source<Hpcc> for Source {
-    fn new(params: &Params, connection: &Connection) -> Self {
-        Self {
-            packet: connection.packet,
-            initial_window: connection.initial_window,
-            weight: connection.weight,
-            params: params.clone(),
-            state: None,
-            arrived: None,
+        if ends {
+            state.law.stage = if scales { 0 } else { stage + 1 };
         }
     }
 
-    fn stamp(&mut self, _: &Sending) -> Int {
-        Int::default()
+    fn as_htsim(params: &Params) -> bool {
+        params.reading == Reading::Htsim
     }
 
-    fn on_stack(&mut self, stack: &Stack) {
-        **self.arrived.get_or_insert_default() = *stack;
+    fn observe(state: &State<Self>, probe: &mut dyn Probe) {
+        probe.record("reference", state.law.reference.as_bytes());
+        probe.record("load", state.level);
     }
 
-    fn on_ack(&mut self, ack: &Ack<Int>) {
-        let Some(stack) = self.arrived.as_deref_mut().filter(|stack| !stack.hops().is_empty()) else { return };
-        let base_rtt = if self.params.base_rtt.is_zero() { ack.base_rtt } else { self.params.base_rtt };
-        if let Some(state) = self.state.as_deref_mut() {
-            state.base_rtt = base_rtt;
-            state.limit = stack.hops()[0].rate * base_rtt;
-            let measured = measure(stack.hops(), state.last.hops(), base_rtt);
-            if let Some((load, lasted)) = measured {
-                state.load = smoothed(state.load, load, lasted, base_rtt, self.params.reading);
-                let update = state.round.ends(ack.acked / self.packet, ack.in_flight / self.packet);
-                let increase = self.weight * ((1.0 - self.params.eta) / self.params.flows) * state.limit;
-                state.compute(&self.params, increase, update);
-            }
-            if self.params.reading == Reading::Paper || measured.is_none() {
-                state.last = *stack;
-            }
-        } else {
-            self.state = State::new(stack, base_rtt).map(Box::new);
-        }
-        stack.clear();
-    }
-
-    fn on_event(&mut self, _now: Instant, event: Event) {
-        if event == Event::SynsLost {
-            self.initial_window = self.packet;
-        }
-    }
-
-    fn limit(&self) -> SendLimit {
-        match &self.state {
-            // [hpcc-2019:alg1.27]
-            Some(state) => {
-                let rounds_up = self.params.reading == Reading::Paper;
-                let whole = if rounds_up { whole_packets(state.window, self.packet) } else { state.window };
-                SendLimit { window: Some(whole), pacing: Some(state.window / state.base_rtt) }
-            }
-            None => SendLimit { window: Some(self.initial_window), pacing: None },
-        }
-    }
-
-    fn observe(&self, probe: &mut dyn Probe) {
-        if let Some(state) = &self.state {
-            probe.record("window", state.window.as_bytes());
-            probe.record("reference", state.reference.as_bytes());
-            probe.record("load", state.load);
-        }
-    }
-
-    fn state(&self, fields: &mut StateFields) {
-        let state = self.state.as_deref();
-        fields.put("window", &state.map(|state| state.window));
-        fields.put("reference", &state.map(|state| state.reference));
-        fields.put("load", &state.map(|state| state.load));
-        fields.put("stage", &state.map(|state| state.stage));
+    fn state(state: Option<&State<Self>>, fields: &mut StateFields) {
+        fields.put("reference", &state.map(|state| state.law.reference));
+        fields.put("load", &state.map(|state| state.level));
+        fields.put("stage", &state.map(|state| state.law.stage));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::Source as _;
+    use crate::int::fullest;
+    use crate::protocol::{Ack, Source as _};
+    use crate::telemetry::Stack;
     use crate::testing::{close, connection};
-    use crate::units::Rate;
+    use crate::units::{Instant, Rate};
 
     const T: Duration = Duration::from_micros(10);
 
@@ -327,25 +228,15 @@ mod tests {
     #[test]
     fn hpcc_2019_the_fullest_link_counts() {
         let first = [hop(0, 0, 25_000), hop(4000, 12_500, 31_000)];
-        let (load, lasted) = measure(&first[1..], &first[..1], T).expect("two records");
+        let (load, lasted) = fullest::<Hosts>(&first[1..], &first[..1], T).expect("two records");
         close(load, 0.2 + 12_500.0 * 8.0 / 4e-6 / 100e9, 1e-12);
         assert_eq!(lasted, Duration::from_micros(4));
         let slow = |us: u64, sent| Hop { link: 1, rate: Rate::from_bps(10e9), ..hop(1000 * us, sent, 0) };
         let (load, lasted) =
-            measure(&[first[1], slow(9, 9000)], &[first[0], slow(0, 0)], T).expect("two records of each");
+            fullest::<Hosts>(&[first[1], slow(9, 9000)], &[first[0], slow(0, 0)], T).expect("two records of each");
         close(load, 0.8, 1e-12);
         assert_eq!(lasted, Duration::from_micros(9));
-        assert_eq!(measure(&first[..1], &[slow(0, 0)], T), None, "another path");
-    }
-
-    /// `[hpcc-2019:alg1.9]` A rate over 4 of 10 µs weighs 0.4, one over 20 µs all. Divided in integers, 4/10 is 0.
-    #[test]
-    fn hpcc_2019_the_load_is_smoothed_over_the_base_rtt() {
-        let of = |us, reading| smoothed(1.0, 0.5, Duration::from_micros(us), T, reading);
-        close(of(4, Reading::Paper), 0.8, 1e-12);
-        close(of(20, Reading::Paper), 0.5, 1e-12);
-        close(of(4, Reading::Htsim), 1.0, 1e-12);
-        close(of(20, Reading::Htsim), 0.5, 1e-12);
+        assert_eq!(fullest::<Hosts>(&first[..1], &[slow(0, 0)], T), None, "another path");
     }
 
     /// Returns a source that has had its first stack.
@@ -369,7 +260,7 @@ mod tests {
             in_flight: f64::from(in_flight) * packet,
             ..Ack::new(hop.time, Int::default(), T)
         });
-        source.state.as_ref().map_or((0.0, 0.0), |state| (state.window.as_bytes(), state.reference.as_bytes()))
+        source.state.as_ref().map_or((0.0, 0.0), |state| (state.window.as_bytes(), state.law.reference.as_bytes()))
     }
 
     /// `[hpcc-2019:alg1.13, alg1.17, alg1.22, alg1.27]` W_AI is 125,000·0.05/100 = 62.5 bytes. A load of 1.9 halves the
@@ -394,7 +285,7 @@ mod tests {
         }
         // An idle path, one packet in flight: each acknowledgement ends an RTT.
         let mut source = started(&params);
-        source.state.as_mut().expect("a state").reference = Volume::from_bytes(10_000.0);
+        source.state.as_mut().expect("a state").law.reference = Volume::from_bytes(10_000.0);
         for i in 1..=5_u64 {
             let (window, _) = ack(&mut source, hop(10_000 * i, 11_875 * i, 0), 0);
             close(window, 10_000.0 + 62.5 * i as f64, 1e-12);
@@ -415,6 +306,16 @@ mod tests {
         close(window, 125_000.0, 1e-12);
         let (window, _) = ack(&mut source, hop(1_000_100, 1, 0), 0);
         assert!(window.is_finite() && window <= 125_000.001, "{window}");
+    }
+
+    /// `[hpcc-2019:alg1.9]` A load of 0.5 over 4 of 10 µs weighs 0.4. Divided in integers, 4/10 is 0, and U stays 1.
+    #[test]
+    fn hpcc_2019_the_load_is_smoothed_over_the_base_rtt() {
+        for (reading, load) in [(Reading::Paper, 0.8), (Reading::Htsim, 1.0)] {
+            let mut source = started(&Params { base_rtt: T, reading, ..Params::default() });
+            ack(&mut source, hop(4000, 25_000, 0), 9);
+            close(source.state.expect("a state").level, load, 1e-12);
+        }
     }
 
     /// Without W_c, each acknowledgement halves the window, and the rate is the mean since the first acknowledgement.

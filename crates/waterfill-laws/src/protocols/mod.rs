@@ -10,6 +10,7 @@ pub mod maxnet;
 pub mod maxnet2006;
 pub mod mkc;
 pub mod own;
+pub mod powertcp;
 pub mod pxcp;
 pub mod rcp;
 pub mod scone;

@@ -1,4 +1,4 @@
-//! Tests of HPCC: one flow's rate, an incast's queue, and telemetry on lossy and divided paths.
+//! Tests of HPCC and PowerTCP: rates, queues of incasts and at rest, and telemetry on lossy and divided paths.
 
 use crate::common::{assert_within, build, flow, link, network, run, run_on};
 use waterfill_laws::units::Instant;
@@ -8,25 +8,34 @@ use waterfill_sim::Simulation;
 const RATE_BPS: f64 = 10e9;
 const DELAY_S: f64 = 5e-6;
 const PACKET_BITS: f64 = 12_000.0;
-/// RTT of a full packet and its acknowledgement over two links, without the acknowledgement's transmissions.
-const RTT_S: f64 = 4.0 * DELAY_S + 2.0 * PACKET_BITS / RATE_BPS;
+const RTT_S: f64 = rtt_s(DELAY_S);
+
+/// Returns the RTT of a full packet and its acknowledgement over two links, without the acknowledgement's transmissions.
+const fn rtt_s(delay_s: f64) -> f64 {
+    4.0 * delay_s + 2.0 * PACKET_BITS / RATE_BPS
+}
 
 /// Returns `senders` hosts with links of 10 Gbit/s, which send `packets` packets each over one link of 10 Gbit/s.
 fn incast(protocol: &str, senders: u32, packets: u32, duration_s: f64) -> Network {
-    let mut links = link("last", RATE_BPS, DELAY_S, 1 << 30).to_vec();
+    hosts(protocol, senders, packets, duration_s, DELAY_S)
+}
+
+/// Returns the network of [`incast`] with links of another delay.
+fn hosts(protocol: &str, senders: u32, packets: u32, duration_s: f64, delay_s: f64) -> Network {
+    let mut links = link("last", RATE_BPS, delay_s, 1 << 30).to_vec();
     let mut flows = Vec::new();
     for h in 1..=senders {
-        links.extend(link(&format!("h{h}"), RATE_BPS, DELAY_S, 1 << 30));
+        links.extend(link(&format!("h{h}"), RATE_BPS, delay_s, 1 << 30));
         let mut f = flow(&format!("f{h}"), protocol, &[2 * h, 0], duration_s);
         f.reverse = vec![1, 2 * h + 1];
-        f.base_rtt_s = RTT_S;
+        f.base_rtt_s = rtt_s(delay_s);
         f.size_bytes = Some(u64::from(packets) * (1500 - 40 - 42));
         flows.push(f);
     }
     let mut n = network(duration_s, links, flows);
     n.measure_s = [0.0, duration_s];
     n.sample_s = duration_s / 10.0;
-    n.set_param("hpcc", "base_rtt", RTT_S);
+    n.set_param(protocol, "base_rtt", rtt_s(delay_s));
     n
 }
 
@@ -38,6 +47,27 @@ fn one_flow_carries_the_target() {
     let (_, summary) = run(&n);
     assert_within(summary.links[0].utilization, 0.95 + 0.05 / 100.0, 0.0004, "utilization"); // two packets
     assert!(summary.links[0].queue_bytes.max <= 1500.0, "{}", summary.links[0].queue_bytes.max);
+}
+
+/// Of n flows of PowerTCP with β = B·τ/N each, the queue at rest is n/N of B·τ. The window of the last RTT makes it swing, so
+/// the mean is up to 0.1 B·τ above that, and the link idles now and then.
+#[test]
+fn flows_of_powertcp_queue_their_increases() {
+    let delay_s = 50e-6;
+    for count in [1_u32, 2, 10, 20] {
+        let mut n = hosts("powertcp", count, u32::MAX >> 8, 0.03, delay_s);
+        n.measure_s = [0.015, 0.03];
+        let (_, summary) = run(&n);
+        // The largest window of one flow is B·τ, which queues nothing.
+        let (low, swing) = if count == 1 { (0.0, 0.0) } else { (f64::from(count) / 100.0, 0.1) };
+        let queue = summary.links[0].queue_bytes.mean * 8.0 / (RATE_BPS * rtt_s(delay_s));
+        assert_within(queue, low + swing / 2.0, swing / 2.0 + 1e-9, "B·τ of queue");
+        assert_within(summary.links[0].utilization, 1.0, 0.04, "utilization");
+        let rates: Vec<f64> = summary.flows.iter().filter_map(|f| f.rate_bps).collect();
+        let (sum, squares): (f64, f64) = (rates.iter().sum(), rates.iter().map(|rate| rate * rate).sum());
+        let jain = sum * sum / (squares * f64::from(count));
+        assert!(jain > 0.9, "Jain's index of {count} flows: {jain}");
+    }
 }
 
 /// All senders start with B·T at line rate, which is 19 packets. The first acknowledgement of data returns after T, in
