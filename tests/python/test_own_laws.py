@@ -239,6 +239,14 @@ def waterfill_error() -> type[waterfill.InputError]:
     return waterfill.InputError
 
 
+@pytest.mark.parametrize(("unit", "kind"), [("s", "time"), ("Mbit/s", "rate"), ("kB", "volume")])
+def test_a_unit_in_place_of_its_quantity_has_advice(unit, kind):
+    found = {"mine": PythonLaw(source=Unsendable, params={"delta": LawParam(1, unit)})}
+    advice = f'got "{unit}"; for {unit} write "{kind}"; numbers are in SI units'
+    with pytest.raises(waterfill.InputError, match=advice):
+        laws.check(found, {})
+
+
 @pytest.mark.parametrize(
     ("param", "sentence"),
     [

@@ -22,6 +22,7 @@ from waterfill.contract.summary import BaseRttEntry, LawParamEntry, LawSummary
 from waterfill.errors import InputError, shown
 from waterfill.network.protocols import UNITS, ParamInfo, ProtocolInfo
 from waterfill.scenario.document import RECOVERIES, Scenario
+from waterfill.scenario.units import RATE, TIME, VOLUME
 
 # The numbers in a header, and their bytes.
 MAX_FIELDS = 4
@@ -31,6 +32,8 @@ KEY = "laws"
 # Set by the core on an exception: the name of the law that raised it.
 _RAISED_BY = "__waterfill_law__"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+# A unit written for the quantity that a parameter's `unit` names.
+_UNITS_OF = {"rate": (*RATE.units, "bps"), "time": TIME.units, "volume": (*VOLUME.units, "bytes")}
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "ecn": ("off", "classic", "accurate", "l4s"),
     "reduction": ("law", "proportional"),
@@ -201,9 +204,10 @@ def _check_param(file: str, key: str, param: object) -> None:
         got = shown(type(param).__name__)
         raise InputError(file, key, f"must be a waterfill.LawParam, got {got}")
     if param.unit not in UNITS:
-        raise InputError(
-            file, f"{key}.unit", f"must be one of {', '.join(UNITS)}, got {shown(param.unit)}"
-        )
+        problem = f"must be one of {', '.join(UNITS)}, got {shown(param.unit)}"
+        kind = next((kind for kind, units in _UNITS_OF.items() if param.unit in units), None)
+        advice = "" if kind is None else f'for {param.unit} write "{kind}"; numbers are in SI units'
+        raise InputError(file, f"{key}.unit", problem, advice)
     if param.unit == "choice" and not param.choices:
         raise InputError(file, f"{key}.choices", "must not be empty for a choice")
     try:

@@ -164,9 +164,11 @@ _IMPORTED = {".gml": "gml", ".graphml": "graphml", ".cm": "htsim"}
 
 
 def _hint(text: str, source: str) -> str:
-    """Return advice for a topology or for a section that is a table instead of a list of tables, or
-    an empty text.
+    """Return advice for a law in Python, for a topology or for a section that is a table instead of
+    a list of tables, or an empty text.
     """
+    if Path(source).suffix.lower() == ".py":
+        return f"for laws in Python: waterfill check --law {source}"
     if (name := _IMPORTED.get(Path(source).suffix.lower())) is not None:
         return f"for a topology: waterfill import {name} {source} -o S.toml"
     for section in SECTIONS:

@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from subprocess import PIPE
 
+from waterfill.errors import InputError, shown
+
 _END_S = 5.0
 # The exit code for wrong input.
 _REFUSED = 2
@@ -18,11 +20,18 @@ _REFUSED = 2
 
 def installed(name: str, variable: str) -> str | None:
     """Find a program by environment variable, next to this Python, or on PATH; return None if
-    missing.
+    missing. Raises InputError if the variable names no program.
     """
-    for path in (os.environ.get(variable), str(Path(sys.executable).parent / name)):
-        if path and os.access(path, os.X_OK):
+    given = os.environ.get(variable)
+    for path in (given, str(Path(sys.executable).parent / name)):
+        if path and os.path.isfile(path) and os.access(path, os.X_OK):
             return path
+        if path and path == given:
+            problem, advice = (
+                f"no program at {shown(path)}",
+                f"type the path of {name}, or unset it",
+            )
+            raise InputError("environment", variable, problem, advice)
     return shutil.which(name)
 
 

@@ -597,6 +597,9 @@ def test_a_file_that_is_missing_a_directory_not_text_or_not_toml(tmp_path):
     assert refusal(tmp_path / "single.toml").endswith("each flow starts with [[flow]], not [flow]")
     (tmp_path / "deep.toml").write_text("a = " + "[" * 100_000)
     assert refusal(tmp_path / "deep.toml").startswith("not valid TOML: ")
+    (tmp_path / "law.py").write_text("import waterfill\n")
+    advice = f"; for laws in Python: waterfill check --law {tmp_path / 'law.py'}"
+    assert refusal(tmp_path / "law.py").endswith(advice)
     (tmp_path / "digits.toml").write_text("seed = " + "9" * 10_000)
     assert "not valid TOML" in refusal(tmp_path / "digits.toml")
     (tmp_path / "empty.toml").write_text("")

@@ -103,6 +103,15 @@ def offered(monkeypatch):
     monkeypatch.setattr(checks, "missing", lambda **_: None)
 
 
+def test_a_path_in_the_environment_that_is_no_program_is_refused(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for path in ("nosuch", "."):
+        monkeypatch.setenv("WATERFILLD", path)
+        message = f'environment: WATERFILLD: no program at "{path}"; type the path of waterfilld'
+        with pytest.raises(InputError, match=message):
+            daemon.binary()
+
+
 def scenario(**changes):
     document = {
         "duration": "3 s",
