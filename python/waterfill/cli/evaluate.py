@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
+from os.path import relpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -162,6 +163,8 @@ def evaluate(
             expect=expect,
             cached=not fresh,
         )
+        if file is not None and output is not None:
+            found.document["law_file"] = relpath(file, output.absolute().parent)
         unwritten = _write(found, stage, record)
     _present(found, unwritten, output, json=json)
     _end(found, unwritten)

@@ -230,6 +230,7 @@ class EvaluationDocument(Record):
     `uncompared`. `sensitivity` and `calibration` are there after the options of these names. In a
     suite for queues, `subject` is "queue", and `law` and `against` are names of queues. In one for
     laws, `recoveries` has the loss recovery of the law's flows and of the others', by name.
+    `law_file` is the file of laws in Python, relative to the folder that holds the output's.
     """
 
     schema_version: int
@@ -243,6 +244,7 @@ class EvaluationDocument(Record):
     criteria: list[CriterionVerdict]
     subject: str | None = None
     recoveries: dict[str, str] | None = None
+    law_file: str | None = None
     baseline: str | None = None
     changes: list[Change] | None = None
     uncompared: list[Uncompared] | None = None

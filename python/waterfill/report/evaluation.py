@@ -168,7 +168,8 @@ def _command(document: EvaluationDocument, folder: str, cell: CellVerdict) -> st
     if not cell.file or not cell.seeds:
         return cell.reason or "–"
     laws = {*document.against} if cell.endpoints else {document.law, *document.against}
-    own = " --law FILE.py" if laws - set(protocols.load()) else ""
+    file = shlex.quote(document.law_file or "FILE.py")
+    own = f" --law {file}" if laws - set(protocols.load()) else ""
     for endpoint in cell.endpoints or ():
         own += f" --endpoint {shlex.quote(endpoint)}"
     return f"waterfill run {shlex.quote(f'{folder}/{cell.file}')}{own} --seed {cell.seeds[0]}"

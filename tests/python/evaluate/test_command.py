@@ -139,6 +139,17 @@ def test_the_files_agree_with_the_document(evaluate):
     )
 
 
+def test_the_commands_of_cells_have_the_law_s_file(evaluate, waterfill, monkeypatch):
+    Path("own").mkdir()
+    Path("own/laws.py").write_text(LAWS)
+    assert evaluate("slow", "--law", "own/laws.py", "--quick", "-o", "out/slow").code == 0
+    page = Path("out/slow/report.html").read_text()
+    (command, *_) = re.findall(r"waterfill (run slow/cells/queue/\S+ --law \S+) --seed 1", page)
+    assert command.endswith("--law ../own/laws.py")
+    monkeypatch.chdir("out")
+    assert waterfill(*command.split()).code == 0
+
+
 def test_sensitivity_is_a_table_of_parameters(evaluate):
     ran = evaluate("cubic", "--quick", "--sensitivity")
     assert ran.code == 0
