@@ -44,19 +44,24 @@ def critical_gain(shares: Sequence[Share]) -> float:
 
 
 class QueueTerm(NamedTuple):
-    """A term b·C·p(y) with p = k/b·y/(C − y), the form of a queue that arrivals at random make."""
+    """A term b·C·p(y) with p = k/b·y/(C − y), the form of a queue that arrivals at random make.
+
+    For arrivals of whole packets at random times and lengths (M/M/1), k is b.
+    """
 
     k: float
+    gamma: float = 1.0
 
     @property
     def load(self) -> float:
-        """Return the load y/C at which the term takes what is left of the link: (1 − u)² = k·u."""
-        return 1 + self.k / 2 - math.sqrt(self.k + self.k**2 / 4)
+        """Return the load y/C at rest, u: the root below γ of (γ − u)·(1 − u) = k·u."""
+        total = 1 + self.gamma + self.k
+        return (total - math.sqrt(total**2 - 4 * self.gamma)) / 2
 
     @property
     def slope(self) -> float:
-        """Return b·C·p′ there, which is C/y."""
-        return 1 / self.load
+        """Return b·C·p′ there, k/(1 − u)²: for γ = 1 it is C/y, for k = 0 it is 0."""
+        return self.k / (1 - self.load) ** 2 if self.k else 0.0
 
 
 class Network(NamedTuple):
@@ -123,6 +128,6 @@ def run(
         mean = (network.crosses @ (sent * np.asarray(rtts))) / loads
         used = np.minimum(loads / network.capacities, 0.999)
         queue = 0.0 if term is None else term.k * used / (1 - used)
-        spare = 1 - loads / network.capacities - queue
+        spare = (1 if term is None else term.gamma) - loads / network.capacities - queue
         log_offers[k] = log_offers[k - 1] + gain / mean * spare
     return np.exp(log_offers) / network.capacities

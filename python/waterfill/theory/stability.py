@@ -12,6 +12,7 @@ from waterfill.theory import (
     accel_brake,
     aecp,
     allocation,
+    alpha_rcp,
     certificate,
     encoding,
     jetmax,
@@ -38,7 +39,7 @@ from waterfill.theory.loops import Margins
 from waterfill.theory.subject import Subject, computed
 from waterfill.theory.xcp import Share
 
-PROTOCOLS = ("maxnet", "aecp", "xcp", "rcp", "vcp", "abc", "jetmax", "mkc")
+PROTOCOLS = ("maxnet", "aecp", "xcp", "rcp", "alpha_rcp", "vcp", "abc", "jetmax", "mkc")
 
 
 @computed
@@ -51,6 +52,7 @@ def document(about: Subject, max_rtt_s: float) -> Document:
         "aecp": _aecp,
         "xcp": _xcp,
         "rcp": _rcp,
+        "alpha_rcp": _alpha_rcp,
         "vcp": _vcp,
         "abc": _abc,
         "jetmax": _jetmax,
@@ -276,6 +278,30 @@ def _rcp(about: Subject, max_rtt_s: float) -> Document:
         **per_link,
         "omega_rad_s": alpha / max_rtt_s,
         "rows": rows,
+    }
+
+
+def _alpha_rcp(about: Subject, max_rtt_s: float) -> Document:
+    gain, queue_gain, gamma = (
+        params.number(about.params, key) for key in ("gain", "queue_gain", "gamma")
+    )
+    term = alpha_rcp.QueueTerm(queue_gain, gamma)
+    largest = alpha_rcp.BOUND / alpha_rcp.row_sum(1.0, term.load, term.slope)
+    return {
+        "alpha_max": largest,
+        "stable": gain < largest,
+        "max_rtt_s": max_rtt_s,
+        "gain": gain,
+        "queue_gain": queue_gain,
+        "load": term.load,
+        "rows": [
+            row("load y/C at rest", term.load),
+            row("slope b·C·p′ of the queue there, for random arrivals", term.slope),
+            row("a·(1 + b·C·p′)·y/C must stay below π/2", alpha_rcp.BOUND),
+            row("a must stay below, at any RTTs and paths", largest),
+            row("a", gain),
+            row("stable", gain < largest),
+        ],
     }
 
 

@@ -15,7 +15,7 @@ Document: TypeAlias = Mapping[str, Any]
 
 _NAMES = {
     "maxnet": "MaxNet", "maxnet2006": "MaxNet of 2006", "ixcp": "iXCP", "pxcp": "P-XCP",
-    "jetmax": "JetMax",
+    "jetmax": "JetMax", "alpha_rcp": "α-fair RCP",
 }  # fmt: skip
 # The smallest ratio that three digits write as 1.
 _EQUAL = 0.9995
@@ -46,6 +46,7 @@ def stability(document: Document) -> str:
         "aecp": _aecp,
         "xcp": _xcp,
         "rcp": _rcp,
+        "alpha_rcp": _alpha_rcp,
         "vcp": _vcp,
         "abc": _abc,
         "jetmax": _jetmax,
@@ -152,6 +153,16 @@ def _jetmax(document: Document) -> str:
     if document["stable"]:
         return f"stable for any delay: τ = {tau} < {digits(document['alpha_max'])}."
     return f"not stable: τ = {tau} ≥ {digits(document['alpha_max'])}."
+
+
+def _alpha_rcp(document: Document) -> str:
+    gain, limit = digits(document["gain"]), digits(document["alpha_max"])
+    queue = f" with a queue term of b = {digits(document['queue_gain'])}"
+    term = queue if document["queue_gain"] else ""
+    if document["stable"]:
+        where = "at any RTTs and paths, for small disturbances"
+        return f"stable {where}{term}: a = {gain} < {limit}."
+    return f"not stable at one RTT on one link{term}: a = {gain} ≥ {limit}."
 
 
 def _mkc(document: Document) -> str:

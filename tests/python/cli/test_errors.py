@@ -27,7 +27,7 @@ name = "f"
 path = ["bottleneck"]
 """
 TWO_ERRORS = SCENARIO.replace('protocol = "maxnet"', "").replace('path = ["b', 'path = ["d')
-EXPLICIT = "maxnet, aecp, xcp, rcp, vcp, abc, jetmax, mkc"
+EXPLICIT = "maxnet, aecp, xcp, rcp, alpha_rcp, vcp, abc, jetmax, mkc"
 
 # {command: its whole message}. The directory has d.toml, its results out/a and out/b, the sweep
 # d.sweep over the delay, and an empty directory.

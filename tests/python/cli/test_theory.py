@@ -12,6 +12,7 @@ NAMES = {
     "abc": ("rtt_limit_s", "delay_margin_s"),
     "jetmax": ("mode",),
     "mkc": ("mode", "overload_per_flow_bps"),
+    "alpha_rcp": ("gain", "queue_gain", "load"),
 }
 
 SCENARIO = """
@@ -90,6 +91,16 @@ def test_stability_of_the_papers_case_shows_the_papers_values(waterfill):
         ("stability abc", "ABC is not shown to be stable at 1 s: with δ = 133 ms the RTT must be "
          "below 200 ms."),
         ("stability jetmax", "JetMax is stable for any delay: τ = 0.6 < 2."),
+        (
+            "stability alpha_rcp",
+            "α-fair RCP is stable at any RTTs and paths, for small disturbances: a = 0.5 < 1.65.",
+        ),
+        (
+            "stability alpha_rcp --set params.alpha_rcp.gain=1.2"
+            " --set params.alpha_rcp.queue_gain=0.02",
+            "α-fair RCP is not stable at one RTT on one link with a queue term of b = 0.02:"
+            " a = 1.2 ≥ 1.03.",
+        ),
         ("stability mkc", "MKC is stable at any delays, for small disturbances: β = 0.5 < 2."),
         ("stability mkc --set params.mkc.beta=2", "MKC is not stable: β = 2 ≥ 2."),
         ("stability s.toml", "MaxNet is stable for the RTTs of s, 2 ms to 202 ms: α = 0.66 < α_max "

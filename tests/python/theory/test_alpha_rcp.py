@@ -64,14 +64,20 @@ def test_unequal_rtts_and_paths_are_stable_below_the_bound(fairness):
         assert swing(alpha_rcp.run(LOT, fairness, 0.9 * alpha_rcp.BOUND, rtts, 4_000)) < 0.02
 
 
-def test_the_queue_term_halves_the_gain():
+def test_a_queue_term_at_rest():
     term = QueueTerm(0.01)
     assert (1 - term.load) ** 2 == pytest.approx(0.01 * term.load)
     assert term.load == pytest.approx(0.905, abs=1e-3)
     # a·y/C·(1 + C/y) = a·(y/C + 1).
     assert alpha_rcp.row_sum(1.0, term.load, term.slope) == pytest.approx(1 + term.load)
+    assert (QueueTerm(0.0, 0.95).load, QueueTerm(0.0, 0.95).slope) == (pytest.approx(0.95), 0.0)
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.95])
+def test_the_queue_term_lowers_the_largest_gain(gamma):
+    term = QueueTerm(0.01, gamma)
     single = Network.of([1.0], [[0], [0]])
-    limit = alpha_rcp.BOUND / (1 + term.load)
+    limit = alpha_rcp.BOUND / alpha_rcp.row_sum(1.0, term.load, term.slope)
     for gain, stable in ((0.9 * limit, True), (1.1 * limit, False)):
         offers = alpha_rcp.run(single, 1.0, gain, [40, 40], 6_000, term)
         assert (swing(offers) < 0.02) is stable, gain
