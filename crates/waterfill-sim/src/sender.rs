@@ -741,6 +741,9 @@ impl Sender {
             self.recovery.on_resent(number, now);
             self.retransmissions += 1;
             self.limits.count_resent(bytes);
+            if self.recovery.restarts_timer(number) {
+                self.start_timer(now, self.rto());
+            }
         } else {
             self.recovery.on_sent(now);
             flags = flags.with(Flags::REDUCED, std::mem::take(&mut self.cwr_pending));

@@ -42,6 +42,19 @@ fn one_flow_fills_a_link_with_a_bandwidth_delay_product_of_buffer() {
     }
 }
 
+/// At a full queue of seconds the RTT hardly varies, and a repair takes as long as the last RTT. No timer may fire before it
+/// is acknowledged, whatever is left of the window after a loss.
+#[test]
+fn a_repair_through_a_queue_of_seconds_is_not_late() {
+    for beta in [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8] {
+        let mut n = network(120.0, link("l", 64e3, 0.15, 30_000).to_vec(), vec![flow("f", "cubic", &[0], 120.0)]);
+        set(&mut n, "cubic", &[("beta", ParamValue::Number(beta))]);
+        let flow = &run(&n).1.flows[0];
+        assert!(flow.retransmissions > 0, "{beta}: the queue overflows");
+        assert_eq!((flow.timeouts, flow.spurious_retransmissions), (0, Some(0)), "{beta}");
+    }
+}
+
 /// Two identical flows converge to equal shares with losses at a full queue. Scalable, with multiplicative increase and
 /// decrease, converges last (Chiu and Jain 1989; RFC 3649 §6). The second flow starts at 20 s, and rates are measured
 /// up to 60 s.

@@ -270,6 +270,13 @@ impl Recovery {
         (missing < self.lost_edge).then_some(missing)
     }
 
+    /// Returns true if the retransmission of packet `number` restarts the timer: with `rack` that of the oldest packet, as in
+    /// Linux (`tcp_xmit_retransmit_queue`). RFC 6675 §6 allows both. From the last progress, the timer would fire just
+    /// before the acknowledgement of the retransmission wherever the RTT is long and constant.
+    pub(crate) fn restarts_timer(&self, number: u64) -> bool {
+        self.mode == Retransmission::Rack && number == self.una
+    }
+
     /// Records the retransmission of the packet given by [`Recovery::to_resend`].
     pub(crate) fn on_resent(&mut self, number: u64, now: Instant) {
         if let Some(quic) = &mut self.quic {
