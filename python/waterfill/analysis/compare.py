@@ -414,7 +414,10 @@ class Comparison:
 
     def _table(self) -> tables.Table[tuple[str, Figures]]:
         rows = list(self.figures.items())
-        return tables.Table("", f"bottleneck {self.bottleneck}", tables.RUNS, rows)
+        return tables.Table(
+            "", f"bottleneck {self.bottleneck}",
+            tables.runs(result.summary for result in self.results.values()), rows,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return self._table().text()

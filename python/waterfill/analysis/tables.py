@@ -443,13 +443,15 @@ def _kilo(value: float) -> str:
     return ".1f" if value < 1e6 else ".0f"
 
 
-RUNS: Sequence[Column[Compared]] = (
+_OF_LINKS: Sequence[Column[Compared]] = (
     Column("run", lambda run: run[0], short="protocol"),
     Column("utilization", lambda run: run[1].utilization, "%", 0.01, ".2f", ".2f", "util."),
     Column("queue mean", lambda run: run[1].queue_bytes.mean, "kB", 1e3, _kilo, short="queue"),
     Column("queue p99", lambda run: run[1].queue_bytes.p99, "kB", 1e3, _kilo, short="p99"),
     Column("queue max", lambda run: run[1].queue_bytes.max, "kB", 1e3, _kilo, short="max"),
     Column("drops", lambda run: run[1].drops),
+)  # fmt: skip
+_OF_FLOWS: Sequence[Column[Compared]] = (
     Column("Jain's index of rate / share", lambda run: run[1].jain_index_of_shares, form=".4f",
            page=".4f", short="Jain"),
     Column("smallest rate / share", lambda run: run[1].share_ratio.worst, form=".3f", page=".3f",
@@ -463,6 +465,11 @@ RUNS: Sequence[Column[Compared]] = (
     Column("start-up, slowest", lambda run: run[1].start_up_s.worst, "s", form=".2f",
            short="slowest", seconds=1),
 )  # fmt: skip
+
+
+def runs(summaries: Iterable[Summary]) -> Sequence[Column[Compared]]:
+    """Return the columns of a table of runs; those of flows only where a run has a flow."""
+    return [*_OF_LINKS, *(_OF_FLOWS if any(one.flows for one in summaries) else ())]
 
 
 def of_run(column: Column[Hosts]) -> Column[Compared]:

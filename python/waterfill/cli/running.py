@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from waterfill.runs.endpoints import Endpoints
     from waterfill.runs.laws import PythonLaw
     from waterfill.runs.qlog import Qlog
-    from waterfill.runs.result import Result
+    from waterfill.runs.result import Document, Result
     from waterfill.runs.steps import StepLog
     from waterfill.scenario.document import Scenario
 
@@ -203,7 +203,7 @@ def run(
         if stage is not None:
             caption = _write(result, stage, unwritten, style)
     if json:
-        print_text(result.to_json())
+        print_json(_document(result, limits))
     else:
         _show_run(result, limits)
         if on == "sim":
@@ -227,6 +227,21 @@ def _endpoints(options: list[str]) -> Endpoints | None:
     from waterfill.runs import endpoints
 
     return endpoints.parse(options)
+
+
+def _document(result: Result, bins: str | list[float]) -> Document:
+    """Return the summary, with completion times and slowdowns where flows have a size."""
+    document: Document = dict(result.summary)
+    if result.network.has_transfers:
+        from waterfill.analysis.transfers import by_size, edges, incast_summaries, overall
+
+        table = result.transfers
+        document["transfers"] = overall(table, result.slowdown_contents)
+        rows = by_size(table, edges(table, bins))  # the last of several is for all sizes
+        document["transfers_by_size"] = rows[:-1] or rows
+        if incasts := incast_summaries(table, result.network):
+            document["incasts"] = incasts
+    return document
 
 
 def _show_run(result: Result, bins: str | list[float]) -> None:

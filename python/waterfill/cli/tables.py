@@ -23,7 +23,7 @@ from waterfill.scenario.units import TIME
 
 if TYPE_CHECKING:
     from waterfill.analysis.conformance import Finding
-    from waterfill.analysis.documents import BackendDifference, ComparedRun, OverSeeds
+    from waterfill.analysis.documents import BackendDifference, ComparedRun, Figures, OverSeeds
     from waterfill.analysis.response import LossCase
     from waterfill.analysis.transfers import IncastSummary, SizeBin
     from waterfill.network.protocols import ParamInfo, ProtocolInfo
@@ -316,7 +316,8 @@ def compare(runs: Mapping[str, ComparedRun], seeds: int = 1) -> list[Table | Tex
         if run.decimated is not None:
             parts.append(Text(f"{name}: {model.decimated(run.decimated)}", style="yellow"))
     rows = [(name, run.compare) for name, run in runs.items()]
-    parts.append(printed(model.RUNS, rows, tight=True))
+    columns = model.runs(runs.values())
+    parts.append(printed(columns, rows, tight=True))
     costs = [(name, cost) for name, run in runs.items() if (cost := hosts.of_run(run))]
     if costs:
         head = "RTT and limit in the window; losses of the whole run, its start included"
@@ -333,21 +334,28 @@ def compare(runs: Mapping[str, ComparedRun], seeds: int = 1) -> list[Table | Tex
         parts += [Text(line, style="yellow") for line in own]
     moved = [(name, mine) for name, mine in rows if mine.transfers]
     if moved:
-        parts += [Text(), printed([model.RUNS[0], *model.MOVED], moved)]
+        parts += [Text(), printed([columns[0], *model.MOVED], moved)]
         contents = dict.fromkeys(f.transfers.ideal for _, f in moved if f.transfers)
         parts += [Text(model.slowdown(one)) for one in contents]
     mine = first.compare
     notes = (
         f"util. (utilization) and queue (mean, p99, max): of {one_line(mine.bottleneck)}, the "
         "bottleneck of most flow-seconds over all runs; drops: on all links.",
-        "Jain, min share: Jain's index and smallest value of rate ÷ max-min share over the flows.",
-        f"settle: settling time, from a flow's start or a change of its share until its rate (mean "
-        f"over {_time(mine.average_s)}) stays within 5 % of the share; slowest flow.",
-        "start: start-up time, SYN to half the fair share (median, slowest flow).",
+        *(_notes_of_flows(mine) if any(run.flows for run in runs.values()) else ()),
         "RTT p99: slowest flow; limited by: mean over flows; of traffic both are of the whole run.",
         "–: never, or no samples.",
     )
     return [*parts, *map(Text, (*notes, *model.names(runs)))]
+
+
+def _notes_of_flows(mine: Figures) -> tuple[str, ...]:
+    """Return the definitions of a comparison's columns of flows."""
+    return (
+        "Jain, min share: Jain's index and smallest value of rate ÷ max-min share over the flows.",
+        f"settle: settling time, from a flow's start or a change of its share until its rate (mean "
+        f"over {_time(mine.average_s)}) stays within 5 % of the share; slowest flow.",
+        "start: start-up time, SYN to half the fair share (median, slowest flow).",
+    )
 
 
 def over_seeds(document: OverSeeds) -> list[Table | Text]:

@@ -81,7 +81,8 @@ def content(folder: Path) -> Document:
 def overview(comparison: Comparison) -> Table:
     """Return the table of all runs in a comparison, with one row per run."""
     sized = any(result.network.has_transfers for result in comparison.results.values())
-    rows = [(name, run.compare) for name, run in comparison.document().runs.items()]
+    runs = comparison.document().runs
+    rows = [(name, run.compare) for name, run in runs.items()]
     note = (
         f"Queues and utilization are those of {comparison.bottleneck}, the bottleneck of most "
         "flow-seconds over all runs; drops are of all links. Rates are compared with exact max-min "
@@ -89,7 +90,7 @@ def overview(comparison: Comparison) -> Table:
     )
     note = " ".join([note, *model.names(comparison.results)])
     costs = [model.of_run(column) for column in model.LIMITS]
-    columns = [*model.RUNS, *costs, *(model.MOVED if sized else ())]
+    columns = [*model.runs(runs.values()), *costs, *(model.MOVED if sized else ())]
     return tables.of(model.Table("runs", "All runs", columns, rows, note))
 
 

@@ -118,6 +118,34 @@ def test_run_json_is_one_document(waterfill, scenario):
     assert "interrupted_at_s" not in ran.document
 
 
+def test_run_json_has_the_slowdowns_that_its_table_has(waterfill, scenario):
+    flow = '[[flow]]\nname = "s{0}"\npath = ["l"]\nsize = "{0} kB"\nstart = "{1} s"\n'
+    sized = "".join(flow.format(*one) for one in ((5, 0.2), (50, 0.4), (9_000_000, 0.6)))
+    Path("sized.toml").write_text(SCENARIO + sized)
+    ran = waterfill("run", "sized.toml", "--json")
+    both = ran.document["transfers"]
+    assert (both["flows"], both["unfinished"]) == (3, 1)
+    assert both["slowdown"]["p50"] > 1
+    first, second, *_, last = ran.document["transfers_by_size"]
+    assert [one["flows"] for one in (first, second, last)] == [1, 1, 1]
+    assert both["slowdown"]["p99"] == max(one["slowdown"]["p99"] for one in (first, second))
+    bins = waterfill("run", "sized.toml", "--json", "--bins", "20 kB").document
+    assert [one["flows"] for one in bins["transfers_by_size"]] == [1, 2]
+    assert "transfers" not in waterfill("run", scenario, "--json").document
+
+
+def test_a_comparison_without_flows_has_no_columns_of_flows(waterfill, scenario):
+    with_flows = waterfill("compare", scenario, "--protocols", "maxnet").out
+    web = '[[traffic]]\nkind = "web"\npath = ["l"]\nload = 0.2\nsizes = "web-search"\n'
+    Path("web.toml").write_text(SCENARIO.partition("[[flow]]")[0] + web)
+    without = waterfill("compare", "web.toml", "--protocols", "maxnet")
+    assert without.code == 0
+    for words in ("Jain", "settle", "start:"):
+        assert words in with_flows
+        assert words not in without.out
+    assert "util." in without.out
+
+
 def test_run_takes_overrides(waterfill, scenario):
     ran = waterfill(
         *("run", scenario, "--json", "--seed", "9"),
