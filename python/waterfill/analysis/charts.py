@@ -46,10 +46,12 @@ _NAMED = {
     "black": BLACK,
 }  # fmt: skip
 
-RATES: Units = ((1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s"))
+RATES: Units = ((1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s"), (1e12, "Tbit/s"))
 VOLUMES: Units = ((1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"))
 TIMES: Units = ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
 
+# Times of less are not in seconds.
+_SHORT_S = 0.1
 # An axis whose positive values span more than this is logarithmic.
 _WIDE = 20.0
 
@@ -242,9 +244,16 @@ def colours_of(names: Sequence[str]) -> list[int]:
     return found
 
 
-def scale(largest: float, units: Units) -> tuple[float, str]:
-    """Return the largest unit in which the largest value is at least 1, or the smallest unit."""
-    return next((unit for unit in reversed(units) if largest >= unit[0]), units[0])
+def scale(largest: float, units: Units, *, least: float = 1.0) -> tuple[float, str]:
+    """Return the largest unit in which the largest value is at least `least`, or the smallest
+    unit.
+    """
+    return next((unit for unit in reversed(units) if largest >= least * unit[0]), units[0])
+
+
+def time_unit(longest_s: float) -> tuple[float, str]:
+    """Return the unit of an axis of time: seconds, or a smaller unit below 0.1 s."""
+    return (1.0, "s") if longest_s >= _SHORT_S else scale(longest_s, TIMES)
 
 
 def wide(values: Iterable[float]) -> bool:

@@ -32,7 +32,6 @@ _MAX_PICKS = 400
 _MAX_CDF_POINTS = 500
 # Bins of sizes in a chart of slowdowns.
 _SIZE_BINS = 10
-_TIME = "time (s)"
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,8 @@ class Medium:
 
     A chart over time has up to `intervals` intervals, and at least `fewest` however long the RTTs
     are. Up to `lines` flows are lines, more are bands by group; more groups than `bands` are one
-    band. Volumes are in packets where there are no units for them.
+    band. Volumes are in packets where there are no units for them. A larger unit of rates is for
+    values of at least `least_rate` of it.
     """
 
     intervals: int
@@ -52,11 +52,14 @@ class Medium:
     volumes: Units
     means: bool = False
     """True if a chart shows a queue's means next to its peaks."""
+    least_rate: float = 1.0
     every_share: bool = False
     """True if many different max-min shares are one band; otherwise they are left out."""
 
 
-PRINT = Medium(100, 20, 12, 8, charts.RATES[1:2], charts.VOLUMES[1:3], every_share=True)
+PRINT = Medium(
+    100, 20, 12, 8, charts.RATES[1:], charts.VOLUMES[1:3], least_rate=10.0, every_share=True
+)
 PAGE = Medium(400, 50, 24, 6, charts.RATES, charts.VOLUMES, means=True)
 SCREEN = Medium(240, 240, charts.COLOURS, charts.COLOURS, charts.RATES[1:2], ())
 
@@ -115,7 +118,7 @@ class RunCharts:
         names = [source.name for source in self.result.summary.traffic]
         traffic = Binned(self.result, "traffic", names, self.grid).means("rate_bps")
         highest = max_bps or max(charts.largest(rates), charts.largest(traffic))
-        unit, label = charts.scale(highest, self.medium.rates)
+        unit, label = charts.scale(highest, self.medium.rates, least=self.medium.least_rate)
         behind = self._shares(unit) if with_shares else []
         lines, bands, picks = self._of_flows(rates / unit, names)
         colours = charts.colours_of([*self.flows.names, *names])[len(self.flows.names) :]
@@ -202,7 +205,9 @@ class RunCharts:
         key = f"{which}-{signal.law}-{signal.name}"
         unit, text = 1.0, "" if signal.unit == "1" else signal.unit
         if text == "bit/s":
-            unit, text = charts.scale(charts.largest(np.abs(means)), self.medium.rates)
+            unit, text = charts.scale(
+                charts.largest(np.abs(means)), self.medium.rates, least=self.medium.least_rate
+            )
         # A law keeps its own name, which may have an underscore.
         name = f"{signal.law} {signal.name.replace('_', ' ')}"
         label = f"{name} ({text})" if text else name
@@ -282,7 +287,15 @@ class RunCharts:
     @property
     def _span(self) -> str:
         """Length of an interval as text, empty if each sample is drawn."""
-        return "" if self.average_s == 0 else f"{self.grid.width_s:.3g} s"
+        if self.average_s == 0:
+            return ""
+        unit, label = (1.0, "s") if self._time[0] == 1 else charts.time_unit(self.grid.width_s)
+        return f"{self.grid.width_s / unit:.3g} {label}"
+
+    @property
+    def _time(self) -> tuple[float, str]:
+        """Unit of the axes of time."""
+        return charts.time_unit(float(self.result.summary.duration_s))
 
     @property
     def _means(self) -> str:
@@ -297,11 +310,15 @@ class RunCharts:
         bands: Sequence[Band] = (), picks: Mapping[str, Series] | None = None, *, method: str,
         more: str, from_zero: bool = True, top: float = 0.0, arrivals: Sequence[float] = (),
     ) -> Chart:  # fmt: skip
+        unit, label = self._time
+        scaled = [line if line.x is None else replace(line, x=line.x / unit) for line in lines]
         return Chart(
-            self.prefix + key, title, _TIME, y_label, self.grid.middles_s, lines, bands,
+            self.prefix + key, title, f"time ({label})", y_label, self.grid.middles_s / unit,
+            scaled, bands,
             method=method, more=more, from_zero=from_zero, small=top > 0, picks=picks or {},
-            x_range=(0.0, float(self.result.summary.duration_s)),
-            y_range=(0.0, 1.05 * top) if top else (None, None), arrivals=np.array(arrivals),
+            x_range=(0.0, float(self.result.summary.duration_s) / unit),
+            y_range=(0.0, 1.05 * top) if top else (None, None),
+            arrivals=np.array(arrivals) / unit,
         )  # fmt: skip
 
     def _of_flows(
@@ -452,14 +469,16 @@ def distributions(tables: Mapping[str, pa.Table], prefix: str = "") -> list[Char
     Unfinished flows have no value: a distribution ends below 1 by them.
     """
     found = []
-    for column, title, label in (
-        ("completion_s", "Completion times", "completion time (s)"),
-        ("slowdown", "Slowdowns", "slowdown (completion time / ideal time)"),
+    took_s = [charts.largest(numbers(table, "completion_s")) for table in tables.values()]
+    unit, unit_name = charts.time_unit(max(took_s, default=0.0) or 1.0)
+    for column, title, label, size in (
+        ("completion_s", "Completion times", f"completion time ({unit_name})", unit),
+        ("slowdown", "Slowdowns", "slowdown (completion time / ideal time)", 1.0),
     ):
         lines: list[Line] = []
         for name, table in tables.items():
             cdf = transfers.cdf(table, column)  # type: ignore[arg-type]
-            x, share = numbers(cdf, column), numbers(cdf, "share")
+            x, share = numbers(cdf, column) / size, numbers(cdf, "share")
             if len(x):
                 thin = np.unique(np.linspace(0, len(x) - 1, _MAX_CDF_POINTS).astype(int))
                 many = f"{name} ({table.num_rows} flows)"

@@ -81,6 +81,18 @@ def test_axes_say_what_they_show(result):
     assert labels == ["rate (Mbit/s)", "peak queue (kB)", "utilization (%)", "maxnet price (s)"]
 
 
+def test_units_follow_a_short_and_fast_run():
+    link = {**SCENARIO["link"][0], "rate": "100 Gbit/s", "delay": "1 us"}
+    short = {"duration": "2 ms", "sample": "10 us", "profile": "datacenter", "link": [link]}
+    run = waterfill.run({**SCENARIO, **short, "flow": [{"name": "f", "path": ["l"]}]})
+    drawn = plots.overview(run)
+    assert drawn.axes[0].get_ylabel() == "rate (Gbit/s)"
+    assert drawn.axes[-1].get_xlabel() == "time (ms)"
+    assert drawn.axes[-1].get_xlim() == (0, 2)
+    assert drawn.axes[0].lines[-1].get_xdata().max() == pytest.approx(2, rel=0.02)
+    assert "means of 20 µs; peak queue: peaks of each 20 µs" in drawn.sheet.note
+
+
 def test_the_caption_says_how_values_were_combined(result):
     # Samples are 0.1 s long, which is more than 1 % of the run.
     assert plots.overview(result).sheet.note == (
