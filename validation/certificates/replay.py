@@ -90,6 +90,8 @@ def unsupported(params: Params) -> str | None:
     """Return the first parameter setting that no law's equations support, or None."""
     if params.get("arithmetic", "real") != "real":
         return "another arithmetic than real"
+    if params.get("carriage", "option") != "option":
+        return "prices in a tag"
     return "code_bits above 0" if params.get("code_bits") else None
 
 

@@ -19,10 +19,13 @@ pub struct Values {
 
 impl Values {
     /// Creates the converter for a connection with packets of this size. Returns `None` for a protocol without an
-    /// option.
+    /// option, and for MaxNet's price in a CSIG tag, which is in front of the captured IP header.
     #[must_use]
     pub fn new(params: &AnyParams, packet_bytes: u16) -> Option<Self> {
         let law = params.protocol().law()?;
+        if matches!(params, AnyParams::MaxNet(params) if params.tag().is_some()) {
+            return None;
+        }
         Some(Self { law, packet_bytes: f64::from(packet_bytes), rtt_s: 0.0, total: 0.0 })
     }
 

@@ -95,12 +95,12 @@ impl Carriage {
 /// Five bits are the compact tag's and 20 the wide one's, by the functions that the kernel runs. Seven bits in the
 /// default range have the steps of SCONE's rate codes, 10^(1/20).
 #[derive(Clone, Debug)]
-struct SignalCode {
+pub(crate) struct SignalCode {
     max: Rate,
     /// Number of bands in the code.
     count: f64,
     /// Width of a band in units of ln(rate).
-    width: f64,
+    pub(crate) width: f64,
     format: Option<(Format, Bands)>,
     rounding: CodeRounding,
     /// Rounding error of the last signal, in bands.
@@ -108,7 +108,7 @@ struct SignalCode {
 }
 
 impl SignalCode {
-    fn new(bits: u32, min: Rate, max: Rate, rounding: CodeRounding) -> Self {
+    pub(crate) fn new(bits: u32, min: Rate, max: Rate, rounding: CodeRounding) -> Self {
         let count = math::two_to(bits as i32);
         let format = match bits {
             5 => Some((Format::Compact, Bands::compact(0, 32 << UNITS_LOG))),
@@ -120,21 +120,32 @@ impl SignalCode {
 
     /// Rounds a rate to its code and returns the rate that the code represents.
     fn rate(&mut self, rate: Rate) -> Rate {
-        let place = math::ln(self.max / rate) / self.width + self.residue;
+        let code = self.code(math::ln(self.max / rate) / self.width);
+        self.max * math::exp(-self.middle(code) * self.width)
+    }
+
+    /// Returns the code of a place in the scale, which counts bands from the fastest rate.
+    pub(crate) fn code(&mut self, place: f64) -> u32 {
+        let place = place + self.residue;
         // Rates out of range are NaN or infinite here only if they are zero: `max` and `min` handle both.
         let place = place.max(0.0).min(self.count);
-        let middle = match &self.format {
-            Some((format, bands)) => {
-                let unit = f64::from(1_u32 << UNITS_LOG);
-                bands.value(*format, bands.code(*format, (place * unit) as u64)) as f64 / unit
-            }
-            None => place.floor().min(self.count - 1.0) + 0.5,
+        let code = match &self.format {
+            Some((format, bands)) => bands.code(*format, (place * f64::from(1_u32 << UNITS_LOG)) as u64),
+            None => place.min(self.count - 1.0) as u32,
         };
         if self.rounding == CodeRounding::Carried {
             // Beyond the scale's ends nothing can be carried.
-            self.residue = (place - middle).clamp(-0.5, 0.5);
+            self.residue = (place - self.middle(code)).clamp(-0.5, 0.5);
         }
-        self.max * math::exp(-middle * self.width)
+        code
+    }
+
+    /// Returns the place of the middle of a code's band.
+    fn middle(&self, code: u32) -> f64 {
+        match &self.format {
+            Some((format, bands)) => bands.value(*format, code) as f64 / f64::from(1_u32 << UNITS_LOG),
+            None => f64::from(code) + 0.5,
+        }
     }
 }
 

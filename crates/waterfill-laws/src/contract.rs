@@ -78,6 +78,7 @@ const LIMITS: &[Limits] = &[
             ("code_bits", "0 2 32 | 1 33"),
         ],
     ),
+    ("maxnet", "carriage=csig", &[("code_bits", "0 5 20 | 2 7 32")]),
     (
         "maxnet",
         "arithmetic=kernel",
@@ -89,6 +90,7 @@ const LIMITS: &[Limits] = &[
             ("eta", "1e-3 65.535 | 0.9e-3 65.536"),
             ("load_average", "0 | 1e-3"),
             ("average", "exponential off | sliding"),
+            ("carriage", "option | csig"),
             ("mu", "1e-6 | 0.9e-6"),
             ("dt_min", "1 | 1.001"),
             ("t_0", "1.001e-3 4000 | 1.0005e-3 4000.1"),

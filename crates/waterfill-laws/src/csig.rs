@@ -58,6 +58,9 @@ mod c {
 /// Type number of MaxNet's price, for which CSIG assigns no type.
 pub const PRICE: u32 = 7;
 
+/// Type number of MaxNet's start rate, for which CSIG assigns no type. Only the simulator writes it.
+pub const START_RATE: u32 = 6;
+
 /// Format of a CSIG tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]

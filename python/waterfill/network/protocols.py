@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -17,6 +17,9 @@ from waterfill.contract.network import Network, ParamValue
 from waterfill.contract.summary import BaseRttEntry, KernelEntry, KernelParam, ProtocolEntry
 from waterfill.errors import nearest, shown
 from waterfill.scenario.units import PACKETS, RATE, TIME, VOLUME, number, whole
+
+# CSIG's compact tag. The wide one has the size of an option.
+_COMPACT_TAG_BITS, _COMPACT_TAG_BYTES = 5, 4
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,18 @@ def _protocol(entry: ProtocolEntry) -> ProtocolInfo:
             for param in entry.params
         ),
     )
+
+
+def with_header_sizes(
+    protocols: Protocols, params: Mapping[str, Mapping[str, ParamValue]]
+) -> Protocols:
+    """Return the descriptions with the size that these parameters give to headers of data."""
+    compact = {
+        name: replace(protocols[name], header_bytes=_COMPACT_TAG_BYTES)
+        for name, values in params.items()
+        if values.get("carriage") == "csig" and values.get("code_bits") == _COMPACT_TAG_BITS
+    }
+    return {**protocols, **compact} if compact else protocols
 
 
 def close_to(name: str, known: Iterable[str]) -> str:

@@ -30,7 +30,13 @@ from waterfill.contract.summary import Decimation
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import links
 from waterfill.network.graph import Graph, Route
-from waterfill.network.protocols import ProtocolInfo, Protocols, close_to, with_defaults
+from waterfill.network.protocols import (
+    ProtocolInfo,
+    Protocols,
+    close_to,
+    with_defaults,
+    with_header_sizes,
+)
 from waterfill.scenario.bulk import uncollected
 from waterfill.scenario.distributions import Distribution
 from waterfill.scenario.document import (
@@ -100,6 +106,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
     _check_base_rtt_windows(scenario, "flow", dict(enumerate(names)), protocols)
     _check_base_rtt_windows(scenario, "traffic", of_traffic, protocols)
     params = set_params(scenario, protocols)
+    protocols = with_header_sizes(protocols, params)
     graph = Graph(scenario)
     routes = graph.routes()
     web_routes = [route for i in of_traffic for route in _routes_of_traffic(scenario, graph, i)]
@@ -317,7 +324,8 @@ def _check_codes(scenario: Scenario, network: Network, protocols: Protocols) -> 
     """Raise InputError if a code of few bits (`code_bits`) cannot reach a link's rate."""
     for name, values in with_defaults(network.protocols, network.params, protocols).items():
         bits, highest_bps = values.get("code_bits"), values.get("code_max")
-        if not bits or not isinstance(highest_bps, float):
+        coded = bits or values.get("carriage") == "csig"
+        if not coded or not isinstance(highest_bps, float):
             continue
         from waterfill.network import constants
 

@@ -256,7 +256,8 @@ class Result:
         }
         end_s = self.summary.end_s
         found = transfers.collect(self.network, self.summary.flows, arrived, end_s)
-        headers = {p.name: p.header_bytes for p in protocols.load().values()}
+        known = protocols.with_header_sizes(protocols.load(), self.network.params)
+        headers = {p.name: p.header_bytes for p in known.values()}
         headers |= {name: law.header_bytes for name, law in (self.summary.laws or {}).items()}
         ideal = transfers.ideal(found, self.network, headers, self._ideal)
         return transfers.to_table(found, ideal, self.network, self._ends)

@@ -118,12 +118,16 @@ struct SignalField {
     max: u32,
 }
 
+/// First byte of a CSIG tag.
+const CSIG_TPID: u8 = 0x88;
+
 /// Largest window change that a fault writes as XCP's feedback, in bytes. No real window reaches it.
 const FEEDBACK_MAX: f32 = 1e30;
 
 impl SignalField {
     fn of_header(id: ProtocolId, bytes: &[u8]) -> Option<Self> {
         match id {
+            ProtocolId::MaxNet if bytes[0] == CSIG_TPID => Some(Self::tag(bytes.len())),
             ProtocolId::MaxNet | ProtocolId::MaxNet2006 => Some(Self::price(5)),
             ProtocolId::Rcp => Some(Self::rate(0)),
             ProtocolId::JetMax => Some(Self::target(12)),
@@ -178,6 +182,13 @@ impl SignalField {
     const fn price(at: usize) -> Self {
         let code = (1 << 23) - 1;
         Self { at, bytes: 3, mask: code, zero: code, max: 1 }
+    }
+
+    /// Returns the code of a CSIG tag of so many bytes, which is MaxNet's price or start rate.
+    const fn tag(length: usize) -> Self {
+        let (at, bytes, mask, lowest) =
+            if length == 4 { (2, 2, 31 << 7, 1 << 7) } else { (4, 4, 0xf_ffff << 8, 1 << 8) };
+        Self { at, bytes, mask, zero: mask, max: lowest }
     }
 
     /// Returns XCP's feedback field. The frame's third byte selects the format of katabi-2002 or draft-falk; any other

@@ -35,6 +35,12 @@
 //! The TCP option of Fig. 4: kind 42, length, echo (3 bytes), price (3 bytes): 8 bytes in data
 //! and in acknowledgements. The top bit of a field is 0 for a price, 1 for a start rate.
 //!
+//! With `carriage = "csig"` data has a CSIG tag instead: 8 bytes with a code of 20 bits, or 4 bytes with 5 (`code_bits = 5`).
+//! The code divides the rates from `code_max` to `code_min` into bands of one width in ln(rate), so the unit of prices is
+//! T·ln(code_max/code_min)/2^bits: 5.6 µs by default, 0.34 ns under `profile = "datacenter"` at 12 µs. Prices have type 7 and
+//! start rates type 6, which CSIG does not assign. Code 0 means that no router wrote it. Receivers average codes and return
+//! them in the option, with 3 or 18 fractional bits. A link beyond `code_max` is refused, and captures omit the tag.
+//!
 //! # Router
 //! [`Router`]: one addition, one comparison and one assignment per packet; a price update every dt_p.
 //!
@@ -74,7 +80,8 @@
 //! law.
 //!
 //! # Validation
-//! Equation tests below, by hand from the paper; §V's ranges; the thesis's p_min of 1 Gbit/s; experiments
+//! Equation tests below, by hand from the paper; tags byte by byte (`scale.rs`, and [in a
+//! fabric](../../validation/fabric-laws.md#maxnets-price-in-a-csig-tag)); §V's ranges; the thesis's p_min of 1 Gbit/s; experiments
 //! `maxnet-2007/two-hop` and `maxnet-2007/cross-traffic`.
 //!
 //! The simulator was run with one set of parameters and paced packets, from 100 kbit/s at 6 s to 100 Gbit/s at 1.2 µs,
@@ -96,12 +103,14 @@ mod fixed_point;
 mod params;
 mod receiver;
 mod router;
+mod scale;
 mod source;
 mod variants;
 
 pub use params::{Average, Order, Params};
 pub use receiver::Receiver;
 pub use router::Router;
+pub use scale::Carrier;
 pub use source::Source;
 
 pub(super) use params::{check_range, check_x_min};
@@ -110,6 +119,7 @@ pub(super) use router::{PriceRange, highest, price_max, price_next};
 pub(super) use source::{clipped, rate, window, xi_equilibrium};
 
 use crate::carriage::Carriage;
+use crate::csig::Format;
 use crate::math;
 use crate::params::ParamError;
 use crate::protocol::{BaseRtt, Host, Info, LawSignal, LinkView, Protocol, ProtocolKind, Wire};
@@ -143,7 +153,13 @@ impl Protocol for MaxNet {
     type Receiver = Receiver;
     type Source = Source;
 
+    fn wire_bytes(params: &Params) -> (usize, usize) {
+        (params.tag().map_or(OPTION_BYTES, Format::bytes), OPTION_BYTES)
+    }
     fn check_link(params: &Params, link: &LinkView) -> Result<(), ParamError> {
+        if params.tag().is_some() {
+            return params.check_tag(link.capacity);
+        }
         check_range(params.x_max, params.x_min, params.t, PriceUnit::of(params.price_unit), link.capacity)
     }
     fn target(params: &Params) -> f64 {
@@ -262,20 +278,38 @@ fn decode_option(bytes: &[u8]) -> Option<(Field, Field)> {
     }
 }
 
-/// Header of a data packet: the price field of Fig. 4, which routers raise.
+/// Header of a data packet: the price field of Fig. 4 or a CSIG tag, which routers raise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// Highest price, or smallest start rate, on the path so far.
     pub price: Field,
+    /// Format of the tag that has the price; `None` if the option has it.
+    pub tag: Option<Format>,
+}
+
+impl From<Field> for Header {
+    fn from(price: Field) -> Self {
+        Self { price, tag: None }
+    }
 }
 
 impl Wire for Header {
     const BYTES: usize = OPTION_BYTES;
     fn encode(&self, out: &mut [u8]) {
-        encode_option(Field::default(), self.price, out);
+        match self.tag {
+            None => encode_option(Field::default(), self.price, out),
+            Some(format) => scale::encode_tag(format, self.price, out),
+        }
     }
     fn decode(bytes: &[u8]) -> Option<Self> {
-        decode_option(bytes).map(|(_, price)| Self { price })
+        decode_option(bytes).map(|(_, price)| price.into())
+    }
+    fn bytes(&self) -> usize {
+        self.tag.map_or(OPTION_BYTES, Format::bytes)
+    }
+    fn decode_alike(&self, bytes: &[u8]) -> Option<Self> {
+        let Some(format) = self.tag else { return Self::decode(bytes) };
+        scale::decode_tag(format, bytes).map(|price| Self { price, ..*self })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Parameters of MaxNet (§VI), and the check of a link.
 
-use super::{PriceUnit, demand_inverse};
+use super::{Carrier, PriceUnit, demand_inverse};
 use crate::kernel::Arithmetic;
 use crate::params::{ParamError, ParamType, Unit, Value, require};
 use crate::units::{Duration, Rate};
@@ -91,6 +91,10 @@ crate::carriage::params_with_carriage! {
         /// Unit of prices in a packet's header; 0 means 2⁻¹⁸ s.
         price_unit: Duration = Duration::ZERO, "maxnet-2007 §V: 18 fractional bits",
             kernel default_only();
+        /// Place of prices in data packets: the option's field, or a CSIG tag of 20 bits (with `code_bits = 5` of 5), whose
+        /// unit is T·ln(code_max/code_min)/2^bits.
+        carriage: Carrier = Carrier::Option, "maxnet-2007 Fig. 4; csig: SAI 1.18",
+            kernel default_only();
         /// Average of prices over one RTT at the receiver; `true` means exponential, `false` means off.
         average: Average = Average::Exponential, "maxnet-2007 §VI: \"averaged … over one RTT\"",
             kernel words(&["off", "exponential"]);
@@ -133,7 +137,18 @@ impl Params {
         require(self.t_0 > self.dt_p, "t_0", &longer)?;
         let apart = self.arithmetic == Arithmetic::Real || self.t_0 >= self.dt_p + Duration::from_micros(1);
         require(apart, "t_0", "at least dt_p + 1 µs in kernel arithmetic")?;
-        self.check_carriage()
+        self.check_carriage()?;
+        let fits = self.carriage == Carrier::Option || matches!(self.code_bits, 0 | 5 | 20);
+        require(fits, "code_bits", &format!("5 or 20 with carriage = \"csig\", got {}", self.code_bits))
+    }
+
+    /// Checks that the tag's code can represent a link's capacity.
+    pub(super) fn check_tag(&self, capacity: Rate) -> Result<(), ParamError> {
+        let Self { x_max, code_min, code_max, .. } = self;
+        let named = |limit: &str, got: &Rate| format!("{limit} the link's {}, got {}", show(capacity), show(*got));
+        require(*x_max > capacity, "x_max", &named("more than", x_max))?;
+        require(*code_max >= capacity, "code_max", &named("at least", code_max))?;
+        require(*code_min < capacity, "code_min", &named("less than", code_min))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Receiver law of MaxNet in real numbers (§VI).
 
-use super::{Average, Echo, Field, Header, MaxNet, Params, PriceUnit};
+use super::scale::fraction_bits;
+use super::{Average, CODE_MAX, Echo, Field, Header, MaxNet, Params, PriceUnit};
 use crate::protocol::Received;
 use crate::state::StateFields;
 use crate::units::{Duration, Instant};
@@ -10,6 +11,8 @@ use crate::units::{Duration, Instant};
 pub struct Receiver {
     average_prices: bool,
     unit: PriceUnit,
+    /// Number of fractional bits that an echo adds to the code of a tag; 0 if prices are in the option.
+    tag_fraction: u8,
     pub(super) rtt: Option<Duration>,
     pub(super) average: Option<f64>,
     pub(super) last: Instant,
@@ -23,6 +26,7 @@ impl crate::protocol::Receiver<MaxNet> for Receiver {
         Self {
             average_prices: params.average != Average::Off,
             unit: PriceUnit::of(params.price_unit),
+            tag_fraction: params.tag().map_or(0, fraction_bits),
             rtt: None,
             average: None,
             last: Instant::ZERO,
@@ -44,7 +48,7 @@ impl crate::protocol::Receiver<MaxNet> for Receiver {
                     (true, Some(rtt)) if !rtt.is_zero() => received.now.since(self.last) / rtt,
                     _ => 1.0,
                 };
-                let price = self.unit.price(code);
+                let price = self.price(code);
                 let next = match &mut self.sliding {
                     None => self.average.map_or(price, |average| averaged(average, price, weight)),
                     // The first price counts for a whole RTT, as in the exponential average.
@@ -57,12 +61,28 @@ impl crate::protocol::Receiver<MaxNet> for Receiver {
     }
 
     fn echo(&mut self, _now: Instant) -> Echo {
-        let price = || Field::Price(self.unit.code(self.average.unwrap_or(0.0)));
+        let price = || Field::Price(self.average.map_or(0, |average| self.code(average)));
         Echo { echo: self.start_rate.map_or_else(price, Field::StartRate) }
     }
 
     fn state(&self, fields: &mut StateFields) {
         crate::state_of!(fields, self: rtt, average, last, start_rate);
+    }
+}
+
+impl Receiver {
+    /// Returns the price of a code in the unit of averages: seconds, or codes of a tag, whose bands a receiver need not
+    /// know.
+    fn price(&self, code: u32) -> f64 {
+        if self.tag_fraction == 0 { self.unit.price(code) } else { f64::from(code) }
+    }
+
+    /// Returns the 23-bit code of an average for acknowledgements.
+    fn code(&self, average: f64) -> u32 {
+        if self.tag_fraction == 0 {
+            return self.unit.code(average);
+        }
+        ((average * f64::from(1_u32 << self.tag_fraction) + 0.5) as u32).min(CODE_MAX)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Router law of MaxNet in real numbers (Fig. 3).
 
+use super::scale::Scale;
 use super::variants::AveragedLoad;
-use super::{Field, Header, MaxNet, Params, PriceUnit, demand_inverse, quantise, start_rate_code};
+use super::{Field, Header, MaxNet, Params, demand_inverse};
 use crate::carriage::Carriage;
 use crate::math;
 use crate::protocol::{LinkView, Passing, Probe};
@@ -17,7 +18,7 @@ pub struct Router {
     pub(super) price: f64,
     range: PriceRange,
     price_code: u32,
-    unit: PriceUnit,
+    scale: Scale,
     carriage: Carriage,
     /// Volume y_dt that arrived since the last update.
     pub(super) arrived: Volume,
@@ -33,13 +34,13 @@ impl crate::protocol::Router<MaxNet> for Router {
         let params = Params { mu: link.target.unwrap_or(params.mu), ..params.clone() };
         let range = PriceRange::new(link.capacity, params.x_max, params.x_min, params.t);
         let price = range.min;
-        let (unit, mut carriage) = (PriceUnit::of(params.price_unit), params.carriage());
+        let (mut scale, mut carriage) = (Scale::new(&params), params.carriage());
         Self {
             capacity: link.capacity,
             price,
             range,
-            price_code: unit.carried(price, params.x_max, params.t.as_secs(), &mut carriage),
-            unit,
+            price_code: scale.carried(price, &params, &mut carriage),
+            scale,
             carriage,
             arrived: Volume::ZERO,
             arrival_rate: AveragedLoad::new(&params),
@@ -53,8 +54,8 @@ impl crate::protocol::Router<MaxNet> for Router {
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
         self.arrived += passing.volume;
         match passing.header.as_deref_mut() {
-            Some(Header { price: Field::Price(code) }) => *code = highest(*code, self.price_code),
-            Some(Header { price: Field::StartRate(code) }) => *code = highest(*code, self.start_code()),
+            Some(Header { price: Field::Price(code), .. }) => *code = highest(*code, self.price_code),
+            Some(Header { price: Field::StartRate(code), .. }) => *code = highest(*code, self.start_code()),
             None => {}
         }
     }
@@ -66,12 +67,12 @@ impl crate::protocol::Router<MaxNet> for Router {
     /// Updates the price (Fig. 3, step 1).
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
         self.set_capacity(link);
-        let Params { x_max, t, mu, dt_p, t_0, promise, .. } = self.params;
+        let Params { mu, dt_p, t_0, promise, .. } = self.params;
         let (dt, t_0) = (dt_p.as_secs(), t_0.as_secs());
         self.arrival_rate.add(self.arrived / dt_p);
         let arrived = with_queue(self.arrived, link.queue, dt, t_0);
         self.price = price_next(self.price, arrived, self.capacity, mu, dt, self.range);
-        self.price_code = self.unit.carried(self.price, x_max, t.as_secs(), &mut self.carriage);
+        self.price_code = self.scale.carried(self.price, &self.params, &mut self.carriage);
         self.arrived = Volume::ZERO;
         if promise {
             // A promise decays over T₀, the router's estimate of an RTT: by then it arrives as load.
@@ -110,7 +111,7 @@ impl Router {
         if self.params.promise {
             self.promised += spare.max(Rate::ZERO);
         }
-        quantise(start_rate_code(spare, self.params.x_max))
+        self.scale.start_code(spare, self.params.x_max)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Source law of MaxNet in real numbers (Fig. 2, §IV.B).
 
-use super::{Echo, Field, Header, MaxNet, Order, Params, PriceUnit, price_max, real, start_rate};
+use super::scale::Scale;
+use super::{Echo, Field, Header, MaxNet, Order, Params, price_max};
 use crate::math;
 use crate::protocol::{Ack, Connection, Event, PacketKind, Probe, SendLimit, Sending};
 use crate::state::StateFields;
@@ -17,7 +18,7 @@ pub struct Source {
     t: f64,
     /// Highest price p_max that the source applies. It bounds ξ, which follows ξ*(q).
     price_max: f64,
-    unit: PriceUnit,
+    scale: Scale,
     dt_min: Duration,
     order: Order,
     compensate: bool,
@@ -145,7 +146,7 @@ impl crate::protocol::Source<MaxNet> for Source {
             eta: params.eta,
             t: params.t.as_secs(),
             price_max: price_max(params.x_max, params.x_min, params.t),
-            unit: PriceUnit::of(params.price_unit),
+            scale: Scale::new(params),
             dt_min: params.dt_min,
             order: params.order,
             compensate: params.compensate,
@@ -161,7 +162,8 @@ impl crate::protocol::Source<MaxNet> for Source {
     }
 
     fn stamp(&mut self, sending: &Sending) -> Header {
-        Header { price: if sending.kind == PacketKind::Syn { Field::StartRate(0) } else { Field::Price(0) } }
+        let price = if sending.kind == PacketKind::Syn { Field::StartRate(0) } else { Field::Price(0) };
+        Header { price, tag: self.scale.tag() }
     }
 
     fn on_ack(&mut self, ack: &Ack<Echo>) {
@@ -173,7 +175,7 @@ impl crate::protocol::Source<MaxNet> for Source {
                         self.start = Start::Over; // no router on the path
                         return;
                     }
-                    let initial = start_rate(real(code), self.x_max);
+                    let initial = self.scale.start_rate(code, self.x_max);
                     self.start = Start::Rising { initial, rate: initial, raised: None };
                     self.set_rate(initial);
                 }
@@ -181,7 +183,7 @@ impl crate::protocol::Source<MaxNet> for Source {
             Field::Price(0) => {} // no router on the path, or no price yet
             Field::Price(code) => {
                 if self.updated.is_none_or(|before| ack.now.since(before) >= self.dt_min) {
-                    self.apply_price(self.unit.price(code).min(self.price_max), ack.now);
+                    self.apply_price(self.scale.price(code).min(self.price_max), ack.now);
                     let rate = self.start_or_price_rate(ack.now);
                     self.set_rate(rate);
                 }

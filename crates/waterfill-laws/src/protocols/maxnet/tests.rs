@@ -69,7 +69,7 @@ fn v_codes_saturate() {
 #[test]
 fn fig4_option_on_the_wire() {
     let mut out = [0; 8];
-    Header { price: Field::StartRate(0x01_02_03) }.encode(&mut out);
+    Header::from(Field::StartRate(0x01_02_03)).encode(&mut out);
     assert_eq!(out, [42, 8, 0, 0, 0, 0x81, 0x02, 0x03]);
     Echo { echo: Field::Price(181_083) }.encode(&mut out);
     assert_eq!(out, [42, 8, 0x02, 0xc3, 0x5b, 0, 0, 0]);
@@ -167,7 +167,7 @@ fn vi_average_over_one_rtt() {
         receiver.on_data(&Received {
             now: Instant::ZERO + Duration::from_millis(ms),
             kind: PacketKind::Data,
-            header: Header { price },
+            header: Header::from(price),
             rtt: rtt_ms.map(Duration::from_millis),
         });
         receiver.echo(Instant::ZERO).echo
@@ -205,7 +205,7 @@ fn vi_sliding_mean_over_one_rtt() {
         receiver.on_data(&Received {
             now: Instant::ZERO + Duration::from_millis(ms),
             kind: PacketKind::Data,
-            header: Header { price: Field::Price(quantise(price)) },
+            header: Header::from(Field::Price(quantise(price))),
             rtt: Some(Duration::from_millis(100)),
         });
         receiver.echo(Instant::ZERO).echo
@@ -281,7 +281,7 @@ fn a_router_that_promises_grants_the_spare_capacity_once() {
 }
 
 fn pass(router: &mut Router, bytes: f64, price: Field) -> Field {
-    testing::pass::<MaxNet>(router, &link(1e9), Header { price }, bytes).price
+    testing::pass::<MaxNet>(router, &link(1e9), Header::from(price), bytes).price
 }
 
 /// Two intervals with a queue and the link's own target give the price of Fig. 3, and then the start rate.
@@ -475,7 +475,7 @@ fn data_without_a_price_ends_the_average() {
         receiver.on_data(&Received {
             now: Instant::ZERO + Duration::from_millis(ms),
             kind: PacketKind::Data,
-            header: Header { price: Field::Price(code) },
+            header: Header::from(Field::Price(code)),
             rtt: Some(Duration::from_millis(100)),
         });
         receiver.echo(Instant::ZERO).echo

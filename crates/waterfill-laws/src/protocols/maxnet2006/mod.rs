@@ -138,7 +138,7 @@ impl Protocol for MaxNet2006 {
 /// Creates the header of a packet: a SYN asks for a start rate, all other packets ask for a price.
 fn stamped(quickstart: bool, sending: &Sending) -> Header {
     let asks = quickstart && sending.kind == PacketKind::Syn;
-    Header { price: if asks { Field::StartRate(0) } else { Field::Price(0) } }
+    Header::from(if asks { Field::StartRate(0) } else { Field::Price(0) })
 }
 
 #[cfg(test)]

@@ -258,7 +258,7 @@ fn with_quickstart_off_the_syn_asks_for_a_price() {
 #[test]
 fn a_receiver_copies_the_last_field() {
     for price in [Field::StartRate(7), Field::Price(9), Field::Price(4)] {
-        let echo = echo_after::<MaxNet2006>(&Params::default(), &[Header::default(), Header { price }]);
+        let echo = echo_after::<MaxNet2006>(&Params::default(), &[Header::default(), Header::from(price)]);
         assert_eq!(echo, Echo { echo: price });
     }
 }
@@ -271,7 +271,7 @@ fn start_rates_may_use_epsilon_above_the_target() {
         let params = Params { arithmetic, epsilon: 0.05, ..Params::default() };
         let mut router = Router::new(&params, &link);
         let Field::StartRate(code) =
-            pass::<MaxNet2006>(&mut router, &link, Header { price: Field::StartRate(0) }, 40.0).price
+            pass::<MaxNet2006>(&mut router, &link, Header::from(Field::StartRate(0)), 40.0).price
         else {
             panic!("a start rate is asked for")
         };

@@ -53,7 +53,7 @@ mod tests {
         let mut marking = Marking::new(every);
         let mut found = Vec::new();
         for (i, &(packets, price)) in given.iter().enumerate() {
-            let mut header = Header { price };
+            let mut header = Header::from(price);
             let (now, volume, kind) = (Instant::ZERO, Volume::from_bytes(1500.0), PacketKind::Data);
             let mut passing = Passing { now, volume, packets, kind, header: Some(&mut header) };
             found.extend(marking.field(&mut passing).map(|_| i));

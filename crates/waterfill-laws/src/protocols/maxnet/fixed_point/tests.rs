@@ -100,7 +100,7 @@ fn kind_of(code: Code) -> PacketKind {
 
 /// Returns the field of a packet after the router in real numbers has written to it. Only a SYN asks for a start rate.
 fn mark(router: &mut maxnet::Router, price: Code) -> Code {
-    let (mut header, now, volume, kind) = (Header { price }, Instant::ZERO, Volume::ZERO, kind_of(price));
+    let (mut header, now, volume, kind) = (Header::from(price), Instant::ZERO, Volume::ZERO, kind_of(price));
     router.on_arrival(&view(1e9), &mut Passing { now, volume, packets: 0.0, kind, header: Some(&mut header) });
     header.price
 }
@@ -586,8 +586,7 @@ fn the_fixed_point_receiver_follows_the_law() {
                 micros(rtt_us + rtt_us / 2 * (50 - samples) / 50 + samples % 2 * (rtt_us / 3))
             });
             let before = (law.average, law.last);
-            let received =
-                Received { now: at(now), kind: PacketKind::Data, header: Header { price: field }, rtt: sample };
+            let received = Received { now: at(now), kind: PacketKind::Data, header: Header::from(field), rtt: sample };
             law.on_data(&received);
             let sample_us = sample.map_or(0, |rtt| (rtt.as_ps() / 1_000_000) as u32);
             c.receive(&words, &mut fixed, now, sample_us, &value_with(field.bits()), 1);

@@ -225,7 +225,7 @@ fn a_router_counts_its_packets() {
     let (params, link) = (Params { epsilon: 0.02, ..Params::default() }, link(1e9));
     let mut router = Router::new(&params, &link);
     let pass = |router: &mut Router, price, bytes| {
-        let (mut header, volume) = (Header { price }, Volume::from_bytes(bytes));
+        let (mut header, volume) = (Header::from(price), Volume::from_bytes(bytes));
         let (now, kind) = (Instant::ZERO, PacketKind::Data);
         router.on_arrival(&link, &mut Passing { now, volume, packets: 1.0, kind, header: Some(&mut header) });
         header.price
