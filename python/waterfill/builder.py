@@ -170,6 +170,8 @@ class RootKeys(TypedDict, total=False):
     ideal: str
     fabric: Mapping[str, Any]
     ecmp: str
+    flowlet_gap: str
+    flowlet_gap_s: Number
     link_defaults: Mapping[str, Any]
     sample: str
     sample_s: Number

@@ -242,7 +242,7 @@ def completed(text: str, document: dict[str, Any]) -> str:
     """A part of a scenario as a whole one: with a duration, a link and a flow."""
     if "duration" not in document:
         text = f'duration = "60 s"\nprotocol = "maxnet"\n{text}'
-    if "link" not in document:
+    if not {"link", "fabric"} & set(document):
         text += '\n[[link]]\nname = "l"\nfrom = "a"\nto = "b"\nrate = "1 Gbit/s"\n'
     if not {"flow", "traffic"} & set(document):
         first = document["link"][0]["name"]

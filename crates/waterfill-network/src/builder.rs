@@ -37,6 +37,7 @@ impl Network {
             links: Vec::new(),
             flows: Vec::new(),
             traffic: Vec::new(),
+            switching: None,
             own: own::Laws::default(),
         };
         NetworkBuilder { network, error: None }
@@ -175,6 +176,7 @@ impl FlowSpec {
             after: Vec::new(),
             after_count: None,
             routes: Vec::new(),
+            switched: false,
         }
     }
 }
@@ -194,6 +196,7 @@ impl TrafficSpec {
             packet_bytes: 1500,
             periods: None,
             flows: None,
+            switched: false,
         }
     }
 }

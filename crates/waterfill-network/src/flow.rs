@@ -98,6 +98,9 @@ pub struct FlowSpec {
     /// Later routes, in order of time; empty if `forward` and `reverse` hold for the whole run.
     #[serde(default)]
     pub routes: Vec<RouteChangeSpec>,
+    /// True if switches choose each packet's links. `forward` and `reverse` are then one of the shortest routes.
+    #[serde(default)]
+    pub switched: bool,
 }
 
 /// Contents of an ACK_FREQUENCY frame, in force from the first packet on (draft-ietf-quic-ack-frequency §4).

@@ -12,6 +12,7 @@ use waterfill_laws::registry::{AnyParams, ProtocolId};
 
 use crate::flow::FlowSpec;
 use crate::link::LinkSpec;
+use crate::switching::SwitchingSpec;
 use crate::traffic::TrafficSpec;
 
 /// Network to simulate.
@@ -46,6 +47,9 @@ pub struct Network {
     pub flows: Vec<FlowSpec>,
     /// Traffic sources in addition to the flows.
     pub traffic: Vec<TrafficSpec>,
+    /// Switches that choose the links of packets without a path of their own; `None` if all packets have one.
+    #[serde(default)]
+    pub switching: Option<SwitchingSpec>,
     /// Laws that programs provide, by name. They are not part of the serialized data.
     #[serde(skip)]
     pub own: own::Laws,

@@ -29,6 +29,9 @@ pub struct TrafficSpec {
     pub periods: Option<PeriodSpec>,
     /// Flow arrivals, for a source of flows.
     pub flows: Option<ArrivalSpec>,
+    /// True if switches choose the links of a source's packets. `path` is then one of the shortest routes.
+    #[serde(default)]
+    pub switched: bool,
 }
 
 /// Durations of the alternating on- and off-periods of an on–off source.
@@ -59,6 +62,10 @@ pub struct ArrivalSpec {
     /// An arrival draws a group, and a route in the group for each of its flows.
     #[serde(default)]
     pub routes: Vec<Vec<RouteSpec>>,
+    /// Groups of pairs of nodes between which switches choose the routes. `routes` are then routes that together cross
+    /// each link which the flows may cross, for estimates only.
+    #[serde(default)]
+    pub pairs: Vec<Vec<(u32, u32)>>,
     /// Number of flows that start at each arrival, on different routes of one group.
     #[serde(default = "one")]
     pub fan_in: u32,
@@ -87,6 +94,22 @@ impl ArrivalSpec {
     pub fn ways(&self) -> impl Iterator<Item = (&[u32], &[u32])> + Clone {
         let own = self.routes.is_empty().then_some((&self.flow.forward[..], &self.flow.reverse[..]));
         own.into_iter().chain(self.routes.iter().flatten().map(|route| (&route.forward[..], &route.reverse[..])))
+    }
+
+    /// Returns the number of routes, or of pairs of nodes between which switches choose the route, in each group.
+    #[must_use]
+    pub fn group_sizes(&self) -> Vec<usize> {
+        match (self.pairs.is_empty(), self.routes.is_empty()) {
+            (false, _) => self.pairs.iter().map(Vec::len).collect(),
+            (true, false) => self.routes.iter().map(Vec::len).collect(),
+            (true, true) => vec![1],
+        }
+    }
+
+    /// Returns the number of routes, or of pairs of nodes between which switches choose the route.
+    #[must_use]
+    pub fn route_count(&self) -> usize {
+        self.group_sizes().iter().sum()
     }
 
     /// Returns the common properties of the flows on a route.

@@ -72,6 +72,7 @@ impl Network {
             self.check_flow_routes(&at, flow)?;
         }
         self.check_order()?;
+        self.check_switching()?;
         self.check_columns()?;
         for traffic in &self.traffic {
             self.check_traffic(&format!("traffic.{}", traffic.name), traffic)?;
@@ -357,7 +358,10 @@ impl Network {
         if !flows.routes.is_empty() && flows.flow.access_bps.is_some() {
             return Err(format!("{at}.access_rate: not allowed, because its flows have several hosts"));
         }
-        let smallest = flows.routes.iter().map(Vec::len).min().unwrap_or(1);
+        if !flows.pairs.is_empty() && (flows.flow.access_bps.is_some() || flows.flow.pad_s > 0.0) {
+            return Err(format!("{at}.rtt: not allowed, and no access rate, because its flows have several hosts"));
+        }
+        let smallest = flows.group_sizes().into_iter().min().unwrap_or(1);
         if flows.fan_in < 1 || flows.fan_in as usize > smallest {
             return Err(format!("{at}.fan_in: must be 1 to {smallest}, the routes to one host, got {}", flows.fan_in));
         }

@@ -85,8 +85,15 @@ fn sources_of_flows_send_arrivals_times_size() {
         let flow = FlowSpec::new("t", "reno", &[0], Duration::from_secs(10.0));
         let sizes_bytes = Distribution::Exponential { mean: 14_600.0 };
         (t.kind, t.rate_bps) = (TrafficKind::Web, None);
-        t.flows =
-            Some(ArrivalSpec { arrivals_per_s: 5.0, at_s: vec![], sizes_bytes, flow, routes: Vec::new(), fan_in: 1 });
+        t.flows = Some(ArrivalSpec {
+            arrivals_per_s: 5.0,
+            at_s: vec![],
+            sizes_bytes,
+            flow,
+            routes: Vec::new(),
+            pairs: Vec::new(),
+            fan_in: 1,
+        });
     });
     assert_eq!(web[..2], [50.0, 400.0]);
 }

@@ -283,6 +283,7 @@ fn web(t: &mut TrafficSpec) -> &mut ArrivalSpec {
         sizes_bytes: Distribution::Constant { mean: 1e4 },
         flow,
         routes: vec![vec![route.clone(), route]],
+        pairs: vec![],
         fan_in: 2,
     })
 }

@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use rand_pcg::Pcg64;
 use waterfill_laws::units::{Duration, Instant, Rate};
@@ -20,7 +21,7 @@ use waterfill_network::random::uniform;
 use waterfill_network::{ArrivalSpec, FlowSpec, TrafficKind, TrafficSpec};
 
 use crate::binding::FlowProtocol;
-use crate::flow::Route;
+use crate::flow::{HostAccess, Route};
 use crate::limits::{LimitSums, LongestRecovery};
 use crate::receiver::Receiver;
 use crate::sender::Sender;
@@ -80,9 +81,7 @@ pub(crate) struct WebFlows {
     pub(crate) law: FlowProtocol,
     /// Specification of the newest flow. Flows differ in size only.
     pub(crate) flow: FlowSpec,
-    /// Routes that begin in this part and routes that end there, by their indices among the source's routes.
-    pub(crate) begin: BTreeMap<u32, RouteBegin>,
-    pub(crate) end: BTreeMap<u32, RouteEnd>,
+    pub(crate) routes: SourceRoutes,
     /// Groups of routes, as ranges of `order`.
     groups: Vec<Range<usize>>,
     /// Indices of all routes. Drawing routes reorders the indices of their group.
@@ -98,6 +97,21 @@ pub(crate) struct WebFlows {
     /// Number of flows whose sender is in this part and has not finished.
     pub(crate) open: u64,
     pub(crate) finished: FlowTotals,
+}
+
+/// Parts of the network where each route begins and ends.
+type RouteParts = Arc<[(usize, usize)]>;
+
+/// The routes of a traffic source's flows.
+#[derive(Clone, Debug)]
+pub(crate) struct SourceRoutes {
+    /// All routes, each with its base RTT.
+    all: Arc<[(Route, Duration)]>,
+    /// This part of the network, and the parts where each route begins and ends; `None` if one part has all.
+    places: Option<(usize, RouteParts)>,
+    /// Routes that have had a flow, by their indices: those that begin in this part, and those that end there.
+    begin: BTreeMap<u32, RouteBegin>,
+    end: BTreeMap<u32, RouteEnd>,
 }
 
 /// A route of a traffic source in the part of its sending hosts.
@@ -185,22 +199,23 @@ impl Traffic {
     pub(crate) fn for_part(&mut self, part: usize, route_parts: &[(usize, usize)]) -> Self {
         let mut there = self.elsewhere();
         let Some(web) = &self.web else { return there };
-        let begins = |&(&route, _): &(&u32, &RouteBegin)| route_parts[route as usize].0 == part;
-        let ends = |&(&route, _): &(&u32, &RouteEnd)| route_parts[route as usize].1 == part;
-        let begin: BTreeMap<u32, RouteBegin> =
-            web.begin.iter().filter(begins).map(|(&i, of)| (i, of.clone())).collect();
-        let end: BTreeMap<u32, RouteEnd> = web.end.iter().filter(ends).map(|(&i, of)| (i, of.clone())).collect();
-        if !begin.is_empty() {
+        let (begins, ends) =
+            (route_parts.iter().any(|&(from, _)| from == part), route_parts.iter().any(|&(_, to)| to == part));
+        if begins {
             (there.process, there.next, there.is_copy) = (self.process.clone(), self.next, self.is_copy);
             self.is_copy = true; // in the parts that follow
         }
-        if !begin.is_empty() || !end.is_empty() {
-            let order = if begin.is_empty() { Vec::new() } else { web.order.clone() };
+        if begins || ends {
+            let order = if begins { web.order.clone() } else { Vec::new() };
             there.web = Some(Box::new(WebFlows {
                 law: web.law.clone(),
                 flow: web.flow.clone(),
-                begin,
-                end,
+                routes: SourceRoutes {
+                    all: Arc::clone(&web.routes.all),
+                    places: Some((part, route_parts.into())),
+                    begin: BTreeMap::new(),
+                    end: BTreeMap::new(),
+                },
                 groups: web.groups.clone(),
                 order,
                 sizes: web.sizes.clone(),
@@ -306,15 +321,12 @@ impl WebFlows {
     pub(crate) fn new(
         spec: &ArrivalSpec,
         law: FlowProtocol,
-        routes: &[(Route, Duration)],
+        routes: Vec<(Route, Duration)>,
         numbers: (u32, u32),
         until: Instant,
     ) -> Self {
-        let begin = |&(route, base_rtt): &(Route, Duration)| RouteBegin { route, base_rtt, free: Vec::new(), slots: 0 };
-        let end = |&(route, _): &(Route, Duration)| RouteEnd { route, receivers: Vec::new() };
-        let own = spec.routes.is_empty().then_some(1);
-        let sizes = own.into_iter().chain(spec.routes.iter().map(Vec::len));
-        let groups = sizes.scan(0, |end, len| {
+        let sizes = spec.group_sizes();
+        let groups = sizes.into_iter().scan(0, |end, len| {
             *end += len;
             Some(*end - len..*end)
         });
@@ -322,8 +334,7 @@ impl WebFlows {
             law,
             flow: FlowSpec { stop_s: until.as_secs(), ..spec.flow.clone() },
             order: (0..routes.len() as u32).collect(),
-            begin: (0..).zip(routes.iter().map(begin)).collect(),
-            end: (0..).zip(routes.iter().map(end)).collect(),
+            routes: SourceRoutes { all: routes.into(), places: None, begin: BTreeMap::new(), end: BTreeMap::new() },
             numbers,
             groups: groups.collect(),
             fan_in: spec.fan_in,
@@ -332,6 +343,44 @@ impl WebFlows {
             open: 0,
             finished: FlowTotals::default(),
         }
+    }
+}
+
+impl SourceRoutes {
+    /// Returns the state of a route where it begins, or `None` if that is in another part.
+    pub(crate) fn begin(&mut self, route: u32) -> Option<&mut RouteBegin> {
+        if self.places.as_ref().is_some_and(|(part, of)| of[route as usize].0 != *part) {
+            return None;
+        }
+        let &(known, base_rtt) = self.all.get(route as usize)?;
+        let new = || RouteBegin { route: known, base_rtt, free: Vec::new(), slots: 0 };
+        Some(self.begin.entry(route).or_insert_with(new))
+    }
+
+    /// Returns the state of a route where it ends, or `None` if that is in another part or there is no such route.
+    pub(crate) fn end(&mut self, route: u32) -> Option<&mut RouteEnd> {
+        if self.places.as_ref().is_some_and(|(part, of)| of.get(route as usize).is_none_or(|(_, to)| to != part)) {
+            return None;
+        }
+        let &(known, _) = self.all.get(route as usize)?;
+        Some(self.end.entry(route).or_insert_with(|| RouteEnd { route: known, receivers: Vec::new() }))
+    }
+
+    /// Returns all routes, each with its base RTT.
+    pub(crate) fn all(&self) -> &[(Route, Duration)] {
+        &self.all
+    }
+
+    /// Replaces the way to the first link of each route, given the part where the route begins.
+    pub(crate) fn change_entries(&mut self, entry: impl Fn(usize, HostAccess) -> HostAccess) {
+        let Some((_, places)) = &self.places else { return };
+        if self.all.iter().all(|(route, _)| matches!(route.entry, HostAccess::Ideal)) {
+            return;
+        }
+        let moved = |(&(route, base_rtt), &(begins, _)): (&(Route, Duration), &(usize, usize))| {
+            (Route { entry: entry(begins, route.entry), ..route }, base_rtt)
+        };
+        self.all = self.all.iter().zip(&places[..]).map(moved).collect();
     }
 }
 

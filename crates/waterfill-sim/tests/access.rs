@@ -98,8 +98,15 @@ fn arriving_flows_have_a_link_each() {
     let mut common = flow("web", "newreno", &[0], 20_000.0);
     common.access_bps = Some(5e6);
     let sizes_bytes = Distribution::Constant { mean: 14_600.0 };
-    let flows =
-        Some(ArrivalSpec { arrivals_per_s: 1e-3, at_s: vec![], sizes_bytes, flow: common, routes: vec![], fan_in: 1 });
+    let flows = Some(ArrivalSpec {
+        arrivals_per_s: 1e-3,
+        at_s: vec![],
+        sizes_bytes,
+        flow: common,
+        routes: vec![],
+        pairs: vec![],
+        fan_in: 1,
+    });
     let base = cbr("web", &[0], 0.0, [0.0, 20_000.0], 1500);
     let mut n = single(20_000.0, vec![]);
     (n.sample_s, n.measure_s) = (1000.0, [0.0, 20_000.0]);

@@ -32,6 +32,7 @@ mod scone;
 mod shaper;
 mod slices;
 mod steps;
+mod switching;
 mod tcp_delay_based;
 mod tcp_loss_based;
 mod telemetry;

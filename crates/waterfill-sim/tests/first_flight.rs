@@ -22,6 +22,7 @@ fn as_arrival(mut n: Network) -> Network {
         sizes_bytes: Distribution::Constant { mean: size },
         flow,
         routes: vec![],
+        pairs: vec![],
         fan_in: 1,
     };
     let source = cbr("web", &[0, 2], 0.0, [0.0, 4.0], 1500);

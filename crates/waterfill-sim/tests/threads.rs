@@ -125,8 +125,15 @@ fn arriving_flows_give_the_same_bytes() {
         let FlowSpec { forward, reverse, .. } = n.flows[of].clone();
         let flow = FlowSpec { reverse, ..flow("web", "cubic", &forward, 0.3) };
         let sizes_bytes = Distribution::Exponential { mean: 9_000.0 };
-        let flows =
-            Some(ArrivalSpec { arrivals_per_s: 400.0, at_s: vec![], sizes_bytes, flow, routes: vec![], fan_in: 1 });
+        let flows = Some(ArrivalSpec {
+            arrivals_per_s: 400.0,
+            at_s: vec![],
+            sizes_bytes,
+            flow,
+            routes: vec![],
+            pairs: vec![],
+            fan_in: 1,
+        });
         let source = cbr(name, &n.flows[stated].forward, 0.0, [0.0, 0.25], 1500);
         n.traffic.push(TrafficSpec { kind: TrafficKind::Web, rate_bps: None, flows, ..source });
     }
@@ -147,7 +154,8 @@ fn flows_of_a_pattern_give_the_same_bytes() {
     let FlowSpec { forward, reverse, .. } = n.flows[0].clone();
     let flow = FlowSpec { reverse, ..flow("web", "cubic", &forward, 0.3) };
     let sizes_bytes = Distribution::Exponential { mean: 4_000.0 };
-    let flows = Some(ArrivalSpec { arrivals_per_s: 600.0, at_s: vec![], sizes_bytes, flow, routes, fan_in: 2 });
+    let flows =
+        Some(ArrivalSpec { arrivals_per_s: 600.0, at_s: vec![], sizes_bytes, flow, routes, pairs: vec![], fan_in: 2 });
     let source = cbr("web", &forward, 0.0, [0.0, 0.25], 1500);
     n.traffic.push(TrafficSpec { kind: TrafficKind::Web, rate_bps: None, flows, ..source });
     assert!(assert_same(&n) > 1);
@@ -183,6 +191,7 @@ fn one_source_between_all_hosts_gives_the_same_bytes() {
             sizes_bytes,
             flow,
             routes: routes.clone(),
+            pairs: vec![],
             fan_in: 2,
         });
         let source = cbr(protocol, &forward, 0.0, [0.0, 0.35], 1500);

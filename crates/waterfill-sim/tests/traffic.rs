@@ -27,6 +27,7 @@ fn web(protocol: &str, forward: &[u32], arrivals_per_s: f64, sizes_bytes: Distri
         sizes_bytes,
         flow: flow("web", protocol, forward, stop_s),
         routes: vec![],
+        pairs: vec![],
         fan_in: 1,
     };
     TrafficSpec {

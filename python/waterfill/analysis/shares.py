@@ -66,7 +66,9 @@ class Allocation:
 
 
 def allocation(result: Result) -> Allocation:
-    """Compute the max-min allocation of a run over the lives of its flows."""
+    """Compute the max-min allocation of a run over the lives of its flows. Shares are NaN where
+    switches choose the links of flows.
+    """
     end_s = _end_s(result)
     lives = [(a, min(b, end_s)) for a, b in maxmin.lives_in(result.summary.flows)]
     targets = protocols.targets(result.network.params)
@@ -87,6 +89,9 @@ def allocation(result: Result) -> Allocation:
         times.sort()
     rows: list[list[tuple[float, float, float]]] = [[] for _ in classes]
     bound_s = [0.0] * len(result.network.links)
+    if result.network.has_switched:
+        unknown = np.array([[0.0], [end_s], [math.nan]])
+        return Allocation([Spans(*unknown) for _ in classes], of_flow, lives, bound_s)
     window = result.summary.measure_s
     for from_s, to_s, shares in maxmin.intervals(result.network, targets, single, (0.0, end_s)):
         counted_s = max(0.0, min(to_s, window[1]) - max(from_s, window[0]))

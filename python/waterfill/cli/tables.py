@@ -450,7 +450,10 @@ def _after(flow: Document) -> str | None:
 
 
 def _path(source: Document) -> str:
-    routes = sum(map(len, (source["flows"] or {}).get("routes", ())))
+    flows = source["flows"] or {}
+    if flows.get("pairs"):
+        return f"{flows['pairs']} pairs, by switches"
+    routes = sum(map(len, flows.get("routes", ())))
     return f"{routes} routes" if routes else ", ".join(source["path"])
 
 

@@ -162,6 +162,8 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
     """Acknowledgements that a QUIC sender asks for."""
     handshake: bool = True
     """False if the first window leaves at the start, without waiting for the answer to a SYN."""
+    switched: bool = False
+    """True if switches choose each packet's links; `forward` and `reverse` are then one route."""
 
     @property
     def ways(self) -> list[RouteChangeSpec]:
@@ -258,10 +260,13 @@ class ArrivalSpec:
     fan_in: int = 1
     at_s: tuple[float, ...] = ()
     """Times of the arrivals, instead of a Poisson process."""
+    pairs: tuple[tuple[tuple[int, int], ...], ...] = ()
+    """Groups of pairs of nodes between which switches choose the routes. `routes` then has one
+    group, of routes that together cross each link which the flows may cross."""
 
     @property
     def ways(self) -> list[RouteSpec]:
-        """Return all routes that the flows may take, in the core's order."""
+        """Return all routes that the flows may take, in the core's order; with `pairs`, some."""
         if self.routes:
             return [route for group in self.routes for route in group]
         flow = self.flow
@@ -283,6 +288,19 @@ class TrafficSpec:
     packet_bytes: int
     periods: PeriodSpec | None
     flows: ArrivalSpec | None
+    switched: bool = False
+    """True if switches choose the links of a source's packets; `path` is then one route."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchingSpec:
+    """Switches that choose each packet's next link. `nodes` has the numbers of the nodes at which
+    each link direction begins and ends.
+    """
+
+    choice: Literal["hash", "flowlet", "spray"]
+    gap_s: float | None
+    nodes: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,6 +324,7 @@ class Network:
     links: tuple[LinkSpec, ...]
     flows: tuple[FlowSpec, ...]
     traffic: tuple[TrafficSpec, ...]
+    switching: SwitchingSpec | None = None
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Network:
@@ -323,6 +342,11 @@ class Network:
     def has_transfers(self) -> bool:
         """True if any flow has a finite size, including the flows that traffic sources start."""
         return bool(self.arriving) or any(flow.size_bytes is not None for flow in self.flows)
+
+    @property
+    def has_switched(self) -> bool:
+        """True if switches choose the links of any flow's packets."""
+        return any(flow.switched for flow in self.flows)
 
     @property
     def has_messages(self) -> bool:

@@ -6,19 +6,19 @@ Errors in routes are `InputError`s.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
+from collections.abc import Iterable
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import patterns
-from waterfill.network.shortest import Step, entries
+from waterfill.network.shortest import Step, entries, length
+from waterfill.network.switching import EqualRoutes, Pair
 from waterfill.scenario.document import Flow, Link, Scenario, Traffic
 from waterfill.scenario.units import TIME
-
-# Route lengths are hops, then delay in picoseconds, in one integer: routes tie only if equal.
-_HOP = 1 << 80
 
 
 class Direction(NamedTuple):
@@ -89,6 +89,7 @@ class Graph:
         self._flow_keys = scenario.keys("flow")
         self._ways: dict[_Ends, Route] = {}
         self._patterns: dict[int, list[list[Route]]] = {}
+        self._pairs: dict[int, list[list[patterns.Pair]]] = {}
 
     def take(self, scenario: Scenario) -> None:
         """Replace the scenario by one with the same links, but other buffers or marks."""
@@ -143,7 +144,62 @@ class Graph:
         if traffic.fan_in is not None and traffic.fan_in > fewest:
             message = f"must be at most {fewest}, the number of other hosts, got {traffic.fan_in}"
             raise scenario.error(f"{key}.fan_in", message)
+        if self.scenario.switches(traffic):
+            self._pairs[index] = pairs
+            return [self.cover(itertools.chain.from_iterable(pairs), f"{key}.hosts")]
         return [[self._drawn(traffic, key, pair) for pair in group] for group in pairs]
+
+    def pairs(self, index: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """Return the pairs of node numbers of the index-th [[traffic]], by group of its pattern, if
+        switches choose their routes; otherwise nothing.
+        """
+        self.pattern_routes(index)
+        number = self._numbers
+        return tuple(
+            tuple([(number[start], number[end]) for start, end in group])
+            for group in self._pairs.get(index, ())
+        )
+
+    def cover(self, pairs: Iterable[tuple[str, str]], key: str) -> list[Route]:
+        """Return routes of the pairs that together cross each link which their packets may cross.
+
+        Raises InputError at `key` if a pair has no route.
+        """
+        try:
+            found = list(self._equal.cover(itertools.starmap(Pair, pairs)))
+        except LookupError as error:
+            start, end = error.args[0]
+            raise self.scenario.error(key, _no_route(start, end), "add a link") from None
+        return [Route(forward, reverse, 0.0, rtt_s) for forward, reverse, rtt_s in found]
+
+    def flows_cover(self) -> list[Route]:
+        """Return routes that together cross each link which packets of the [[flow]]s may cross, if
+        switches choose their routes; otherwise nothing.
+        """
+        entries: list[Flow | Traffic] = [*self.scenario.flow, *self.scenario.traffic]
+        found = dict.fromkeys(
+            (entry.from_, entry.to)
+            for entry in entries
+            if entry.from_ is not None and entry.to is not None and self.scenario.switches(entry)
+        )
+        return self.cover(found, "ecmp") if found else []
+
+    def nodes(self) -> tuple[tuple[int, int], ...]:
+        """Return the numbers of the nodes at which each link direction begins and ends."""
+        number = self._numbers
+        return tuple(
+            (number[start], number[end])
+            for start, end in zip(self._starts, self._ends, strict=True)
+        )
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        nodes = itertools.chain(*zip(self._starts, self._ends, strict=True))
+        return {node: i for i, node in enumerate(dict.fromkeys(nodes))}
+
+    @cached_property
+    def _equal(self) -> EqualRoutes:
+        return EqualRoutes(self._leaving, self._delays_s, self._backs)
 
     def hosts(self, index: int) -> list[str]:
         """Return the hosts of the index-th [[traffic]]'s pattern."""
@@ -367,7 +423,7 @@ class Graph:
         """Link directions that leave each node, for flows without a path."""
         leaving: dict[str, list[Step]] = {node: [] for node in self._nodes}
         for i, d in enumerate(self.directions):
-            leaving[d.start].append(Step(d.end, i, _HOP + round(d.link.first_delay * 1e12)))
+            leaving[d.start].append(Step(d.end, i, length(d.link.first_delay)))
         return leaving
 
     def _shortest(

@@ -135,6 +135,10 @@ def link_targets(network: Network, targets: Mapping[str, float]) -> list[float]:
     """
     found: list[float] = [1.0] * len(network.links)
     ways = [(flow.protocol, way.forward) for flow in network.flows for way in flow.ways]
+    if network.has_switched:
+        from waterfill.network import switching
+
+        ways += [(flow.protocol, tuple(links)) for flow, links in switching.crossed(network)]
     for source in network.traffic:
         if source.flows is not None:
             ways += [(source.flows.flow.protocol, way.forward) for way in source.flows.ways]

@@ -24,6 +24,7 @@ from waterfill.contract.network import (
     PeriodSpec,
     RouteChangeSpec,
     RouteSpec,
+    SwitchingSpec,
     TrafficSpec,
 )
 from waterfill.contract.summary import Decimation
@@ -114,6 +115,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
     changing = [i for i, flow in enumerate(scenario.flow) if flow.route is not None]
     later = {i: graph.ways(i) for i in changing}
     used = [*routes, *filter(None, web_routes), *itertools.chain.from_iterable(later.values())]
+    used += graph.flows_cover()
     if scenario.profile != "wan":
         from waterfill.network import profile
 
@@ -154,6 +156,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
             ),
         ),
         traffic=tuple(traffic),
+        switching=_switching(graph),
     )
     _check_codes(scenario, network, protocols)
     _check_handshakes(scenario, network)
@@ -166,6 +169,13 @@ def _routes_of_traffic(scenario: Scenario, graph: Graph, i: int) -> Iterable[Rou
     if scenario.traffic[i].pattern is None:
         return (graph.web_route(i),)
     return itertools.chain.from_iterable(graph.pattern_routes(i))
+
+
+def _switching(graph: Graph) -> SwitchingSpec | None:
+    choice, gap_s = graph.scenario.ecmp, graph.scenario.flowlet_gap
+    if choice is None or choice == "pair":
+        return None
+    return SwitchingSpec(choice=choice, gap_s=gap_s, nodes=graph.nodes())
 
 
 def _rerouted(
@@ -488,6 +498,8 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) 
     stop, size, seed = flow.stop, flow.size, scenario.seed
     start_jitter, rtt_jitter = flow.start_jitter, flow.rtt_jitter
     recovery = flow.recovery or (protocol.recovery if protocol.is_python else None)
+    if recovery is None and scenario.ecmp == "spray" and scenario.switches(flow):
+        recovery = "rack"
     headers_bytes = TCP_IP_HEADER_BYTES + protocol.header_bytes
     sizes = (scenario.packet_size - headers_bytes, headers_bytes)
     quantum = flow.pacing_quantum
@@ -528,6 +540,7 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) 
         application=None if flow.application is None else _application(flow.application),
         ack_frequency=_ack_frequency(flow.ack_frequency),
         handshake=scenario.handshake if flow.handshake is None else flow.handshake,
+        switched=scenario.switches(flow),
     )
 
 
@@ -607,9 +620,10 @@ def _traffic(graph: Graph, index: int, protocol: ProtocolInfo | None) -> Iterato
         payload_bytes = scenario.packet_size - TCP_IP_HEADER_BYTES - protocol.header_bytes
         sizes = traffic.sizes or Distribution("pareto", WEB_PACKETS * payload_bytes, WEB_SHAPE)
         groups = [] if traffic.pattern is None else graph.pattern_routes(index)
+        pairs = () if traffic.pattern is None else graph.pairs(index)
         fan_in = 1
         if traffic.pattern == "incast":
-            fan_in = traffic.fan_in or min(map(len, groups))
+            fan_in = traffic.fan_in or min(map(len, pairs or groups))
         arrivals_per_s, at_s = traffic.arrival_rate, _arrival_times_s(traffic, scenario.duration)
         if at_s:
             arrivals_per_s = len(at_s) / scenario.duration  # for estimates only
@@ -624,6 +638,7 @@ def _traffic(graph: Graph, index: int, protocol: ProtocolInfo | None) -> Iterato
             routes=tuple(tuple(RouteSpec(**r._asdict()) for r in group) for group in groups),
             fan_in=fan_in,
             at_s=at_s,
+            pairs=pairs,
         )
     source = TrafficSpec(
         name=name,
@@ -636,6 +651,7 @@ def _traffic(graph: Graph, index: int, protocol: ProtocolInfo | None) -> Iterato
         packet_bytes=int(scenario.packet_size),
         periods=periods,
         flows=arrivals,
+        switched=route is None and scenario.switches(traffic),
     )
     if traffic.count is None or traffic.count == 1:
         yield source
@@ -691,6 +707,8 @@ def _web_flow(
         pacing_quantum=traffic.pacing_quantum,
         access_rate=traffic.access_rate,
         base_rtt_window=traffic.base_rtt_window,
+        path=traffic.path,
+        return_path=traffic.return_path,
     )
     return _flow(like, protocol, route, scenario)
 

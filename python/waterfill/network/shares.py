@@ -35,6 +35,9 @@ def document(
     `MAX_ROWS` rates.
     """
     network = to_core(scenario, load() if protocols is None else protocols)
+    if network.has_switched:
+        why = f'"{scenario.ecmp}" lets switches choose links in a run, and shares need fixed paths'
+        raise scenario.error("ecmp", why, 'use ecmp = "pair"')
     if targets is None:
         try:
             targets = core_targets(network.params) | dict(own or {})

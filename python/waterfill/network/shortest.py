@@ -10,6 +10,14 @@ import heapq
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+# Route lengths are hops, then delay in picoseconds, in one integer: routes tie only if equal.
+_HOP = 1 << 80
+
+
+def length(delay_s: float) -> int:
+    """Return the length of a link direction with this propagation delay (s)."""
+    return _HOP + round(delay_s * 1e12)
+
 
 class Step(NamedTuple):
     """A link direction that leaves a node: its end node, its index, and its length (above zero)."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from waterfill.contract.network import LinkSpec, Network, plain
+from waterfill.contract.network import LinkSpec, Network, TrafficSpec, plain
 from waterfill.contract.summary import LawSummary
 from waterfill.errors import InputError
 from waterfill.network import fit, maxmin, profile, protocols, resolve
@@ -66,7 +67,7 @@ def in_force(
         **(more or {}),
         "links": _links(network, targets),
         "flows": _flows(network),
-        "traffic": [_with_names(network, plain(source)) for source in network.traffic],
+        "traffic": [_source(network, source) for source in network.traffic],
         "params": params,
         "profile": scenario.profile,
         "constants": profile.rows(scenario, network, params, known),
@@ -124,6 +125,16 @@ def _link(link: LinkSpec, target: float) -> dict[str, Any]:
 
 def _flows(network: Network) -> list[dict[str, Any]]:
     return [_with_names(network, plain(flow)) for flow in network.flows]
+
+
+def _source(network: Network, source: TrafficSpec) -> dict[str, Any]:
+    """Return the values of a traffic source, with the number of its pairs in place of the pairs."""
+    if source.flows is None or not source.flows.pairs:
+        return _with_names(network, plain(source))
+    pairs = sum(map(len, source.flows.pairs))
+    entry = plain(replace(source, flows=replace(source.flows, pairs=(), routes=())))
+    entry["flows"]["pairs"] = pairs
+    return _with_names(network, entry)
 
 
 def _with_names(network: Network, entry: dict[str, Any]) -> dict[str, Any]:

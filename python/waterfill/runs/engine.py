@@ -443,8 +443,11 @@ def _max_min(
 ) -> list[float | None]:
     """Return each flow's mean max-min rate over its own window. Completed flows no longer count.
 
-    An entry for `count` flows counts as one flow with `count` times the weight and demand.
+    An entry for `count` flows counts as one flow with `count` times the weight and demand. Where
+    switches choose the links of flows, no share is known.
     """
+    if resolved.has_switched:
+        return [None] * len(flows)
     active = maxmin.windows_in(flows)
     lives = maxmin.lives_in(flows)
     if not any("count" in flow for flow in flows):

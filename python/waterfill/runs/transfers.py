@@ -6,7 +6,7 @@ no other packet anywhere. Packet k leaves link i no earlier than packet k - 1 ha
 k has left link i - 1; the longest chain of such waits is the time of the last packet. With n - 1
 full packets and a last one that is not larger, it passes the full packets up to some link j, waits
 there for the slowest link so far, and follows the last packet from j on: `ideal` takes the largest
-j.
+j. A flow whose packets are sprayed shares the rates of all equal links of a hop.
 The scenario's `ideal` says what both times of a slowdown contain next to the way of the data.
 """
 
@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from waterfill.contract.network import FlowSpec, Network, RouteSpec
 from waterfill.contract.summary import FlowSummary
+from waterfill.network import switching
 from waterfill.network.resolve import TCP_IP_HEADER_BYTES
 
 if TYPE_CHECKING:
@@ -136,12 +137,13 @@ def ideal(
     rate_bps = np.array([link.rate_bps for link in network.links])
     delay_s = np.array([link.delay_s for link in network.links])
     bits = 8.0
-    ways = _ways(entries, network)
-    offsets = np.cumsum([0, *map(len, ways)])
-    rows = [(entry, way) for entry, of_it in zip(entries, ways, strict=True) for way in of_it]
+    rows, at = _routes(transfers, network)
     # One row per route, one column per link; the access link first; zero where there is none.
-    width = 1 + max(len(way.forward) for _, way in rows)
+    width = 1 + max((len(way.forward) for _, way in rows), default=0)
     per_bit = np.zeros((len(rows), width))
+    shared = np.zeros((len(rows), width))
+    spray = network.switching is not None and network.switching.choice == "spray"
+    equal = switching.of_network(network) if spray else None
     fixed_s, opening_s, back_s = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows))
     payload, overhead = np.zeros(len(rows)), np.zeros(len(rows))
     demand_bps = np.full(len(rows), np.inf)
@@ -150,6 +152,10 @@ def ideal(
         per_bit[row, 1 : 1 + len(forward)] = 1 / rate_bps[forward]
         if entry.access_bps is not None:
             per_bit[row, 0] = 1 / entry.access_bps
+        shared[row] = per_bit[row]
+        if equal is not None and entry.switched:
+            each = [rate_bps[links].sum() for links in equal.stages(forward)]
+            shared[row, 1 : 1 + len(forward)] = 1 / np.array(each)
         one_way_s = delay_s[forward].sum() + way.pad_s
         ack_bits = bits * network.ack_bytes
         returned = (1 / rate_bps[reverse]).sum()
@@ -162,13 +168,12 @@ def ideal(
         payload[row] = network.packet_bytes - overhead[row]
         if entry.demand_bps is not None:
             demand_bps[row] = entry.demand_bps
-    at = offsets[transfers.source] + transfers.route
     size = transfers.size_bytes
     packets = np.ceil(size / payload[at])
     last_bits = bits * (size - (packets - 1) * payload[at] + overhead[at])
     full_bits = bits * network.packet_bytes
     before = np.cumsum(per_bit, axis=1)[at]
-    slowest = np.maximum.accumulate(per_bit, axis=1)[at]
+    slowest = np.maximum.accumulate(shared, axis=1)[at]
     after = np.cumsum(per_bit[:, ::-1], axis=1)[:, ::-1][at]
     several = packets > 1
     longest_s = last_bits * after[:, 0]
@@ -200,16 +205,26 @@ def ideal(
     return Ideal(whole_s + added_s, added_s)
 
 
-def _ways(entries: Sequence[FlowSpec], network: Network) -> list[list[RouteSpec]]:
-    """Return the routes of each entry of `Transfers.sources`."""
-    ways = [[_own_way(flow)] for flow in entries[: len(entries) - len(network.arriving)]]
-    return ways + [source.flows.ways for source in network.traffic if source.flows is not None]
-
-
-def _own_way(flow: FlowSpec) -> RouteSpec:
-    return RouteSpec(
-        forward=flow.forward, reverse=flow.reverse, pad_s=flow.pad_s, base_rtt_s=flow.base_rtt_s
-    )
+def _routes(
+    transfers: Transfers, network: Network
+) -> tuple[list[tuple[FlowSpec, RouteSpec]], Indexes]:
+    """Return the routes that transfers take, with their entry of `Transfers.sources`, and the index
+    of each transfer's route. Where switches choose the route, it is one of the shortest.
+    """
+    places = 1 + int(transfers.route.max(initial=0))
+    used, at = np.unique(transfers.source * places + transfers.route, return_inverse=True)
+    groups = len(transfers.sources) - len(network.arriving)
+    arrivals = [source.flows for source in network.traffic if source.flows is not None]
+    equal = None if network.switching is None else switching.of_network(network)
+    ways = [switching.ways(network, flows, equal) for flows in arrivals]
+    rows: list[tuple[FlowSpec, RouteSpec]] = []
+    for source, route in (divmod(int(key), places) for key in used):
+        flow = transfers.sources[source]
+        own = RouteSpec(
+            forward=flow.forward, reverse=flow.reverse, pad_s=flow.pad_s, base_rtt_s=flow.base_rtt_s
+        )
+        rows.append((flow, own if source < groups else ways[source - groups](route)))
+    return rows, at.reshape(-1)
 
 
 def _hosts(
@@ -218,11 +233,9 @@ def _hosts(
     """Yield the sending and the receiving host of each transfer; `ends` are the nodes of links."""
     import pyarrow as pa
 
-    ways = _ways(transfers.sources, network)
-    offsets = np.cumsum([0, *map(len, ways)])
-    at = offsets[transfers.source] + transfers.route if len(ways) else np.zeros(0, np.int64)
+    rows, at = _routes(transfers, network)
     for end in (0, 1):
-        links = [network.links[way.forward[-end]].name for of_it in ways for way in of_it]
+        links = [network.links[way.forward[-end]].name for _, way in rows]
         nodes = [ends.get(name, ("", ""))[end] for name in links]
         names = list(dict.fromkeys(nodes))
         place = {name: i for i, name in enumerate(names)}

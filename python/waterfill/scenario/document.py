@@ -742,9 +742,13 @@ class Scenario(Table):
     """True to halve the fluid backend's step until the rates change by less than 1 %."""
     fabric: Fabric | None = None
     """Network of a data center by rule, whose links a [[link]] of the same name changes."""
-    ecmp: Literal["pair"] | None = None
-    """Choice between equal shortest routes. pair: the seed draws one for each pair of hosts.
-    Default: pair in a fabric and for a pattern of hosts; otherwise such a flow needs a path."""
+    ecmp: Literal["pair", "hash", "flowlet", "spray"] | None = None
+    """Choice between equal shortest routes. pair: the seed draws one for each pair of hosts. hash:
+    each switch chooses by a hash of the flow, with a seed of its own; flowlet: also anew after a
+    pause of the flow; spray: for each packet. Default: pair in a fabric and for a pattern of hosts;
+    otherwise such a flow needs a path."""
+    flowlet_gap: Annotated[float, replace(SPAN, example="100 us")] | None = None
+    """Pause (s) after which a flow's next packet may take another route, for ecmp = "flowlet"."""
     link_defaults: dict[str, Any] = {}
     """Values of the keys of [[link]] that a link does not set itself."""
     link: list[Link]
@@ -764,6 +768,10 @@ class Scenario(Table):
     def source(self) -> str:
         """File of the scenario, or the name that messages use instead."""
         return self._source
+
+    def switches(self, entry: Flow | Traffic) -> bool:
+        """Return True if switches choose the links of an entry's packets."""
+        return self.ecmp not in (None, "pair") and entry.path is None and entry.return_path is None
 
     @property
     def measure_s(self) -> tuple[float, float]:

@@ -12,6 +12,7 @@ from waterfill.scenario.document import Application, Scenario
 # Keys whose behaviour a backend lacks, with the values that it does run.
 UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
     "fluid": {
+        "ecmp": ("pair",),
         "link.loss": (0.0,),
         "link.loss_reverse": (0.0,),
         "link.queue": ("droptail",),
@@ -57,6 +58,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "traffic.sizes": (),
     },
     "linux": {
+        "ecmp": ("pair",),
         "link.queue": ("droptail", "cohabit"),
         "link.mark_at": (),
         "flow.ecn_feedback": (),

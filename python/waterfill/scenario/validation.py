@@ -176,6 +176,11 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
             advice = 'write protocol = "maxnet" at the top or in the flow'
             yield "protocol", f"missing, and {key} names none; {advice}{_unknown_link(scenario)}"
     yield from _order(scenario)
+    if (scenario.ecmp == "flowlet") != (scenario.flowlet_gap is not None):
+        if scenario.flowlet_gap is None:
+            yield "flowlet_gap", 'missing; write flowlet_gap = "100 us", next to ecmp = "flowlet"'
+        else:
+            yield "flowlet_gap", 'has no effect without ecmp = "flowlet"; remove it'
     for key, traffic in zip(scenario.keys("traffic"), scenario.traffic, strict=True):
         yield from _times(scenario, key, traffic, 0.0)
         yield from _traffic(scenario, key, traffic)

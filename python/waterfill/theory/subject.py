@@ -103,6 +103,9 @@ def _with(sets: Sets, protocol: str | None) -> Sets:
 def _on_network(scenario: Scenario, supported: Sequence[str]) -> Subject:
     """Return the subject of a scenario whose flows all have one supported protocol."""
     network = resolve.to_core(scenario, protocols.load())
+    if network.has_switched:
+        why = f'"{scenario.ecmp}" lets switches choose links in a run, and theory needs fixed paths'
+        raise scenario.error("ecmp", why, 'use ecmp = "pair"')
     _refuse_changes(scenario)
     used = list(dict.fromkeys(flow.protocol for flow in network.flows))
     if len(used) != 1 or used[0] not in supported:

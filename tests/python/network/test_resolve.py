@@ -337,6 +337,7 @@ def test_the_whole_document():
             }
         },
         "traffic": (),
+        "switching": None,
     }
     assert links[0] == {
         "name": "link1",
@@ -392,6 +393,7 @@ def test_the_whole_document():
         "routes": (),
         "ack_frequency": None,
         "handshake": True,
+        "switched": False,
     }
     assert (one["protocol"], one["initial_window_packets"], one["pacing"]) == ("aecp", 3, None)
 

@@ -70,7 +70,7 @@ impl Part {
         let Some(web) = &mut traffic.web else { return };
         let index = web.started as u32;
         web.started += 1;
-        let Some(begin) = web.begin.get_mut(&route) else { return };
+        let Some(begin) = web.routes.begin(route) else { return };
         web.open += 1;
         web.flow.size_bytes = Some(size_bytes);
         let f = begin.free.pop().unwrap_or(self.senders.len() as u32);
@@ -100,6 +100,9 @@ impl Part {
         (sender.base_rtt, sender.start) = (begin.base_rtt, self.now);
         sender.measure = UNMEASURED;
         sender.incarnation = before.map_or(0, |host| host.sender.spec.incarnation);
+        if let Some(switches) = &self.switches {
+            route.forward = switches.leave_host(&self.paths, route.forward, (number, sender.incarnation));
+        }
         let owner = Owner::Traffic(t);
         let setup = FlowSetup { owner, law: &web.law, spec: &web.flow, sender, from: f, counted, route };
         let mut sending = sending_host(&self.network, &setup);
@@ -146,7 +149,7 @@ impl Part {
         let traffic = &mut self.traffic[t];
         let counted = traffic.counted;
         let web = traffic.web.as_mut()?;
-        let end = web.end.get_mut(&(opening.route - web.numbers.0))?;
+        let end = web.routes.end(opening.route - web.numbers.0)?;
         let slot = (packet.flow.wrapping_sub(opening.route) / web.numbers.1) as usize;
         let known = end.receivers.get(slot).copied().flatten();
         let before = known.map(|to| &self.receivers[to as usize]);
@@ -159,7 +162,10 @@ impl Part {
         let mut sender = SenderSpec::new(&self.network, &web.flow, &web.law, place);
         sender.incarnation = packet.incarnation;
         let owner = Owner::Traffic(t as u32);
-        let (law, spec, route) = (&web.law, &web.flow, end.route);
+        let (law, spec, mut route) = (&web.law, &web.flow, end.route);
+        if let Some(switches) = &self.switches {
+            route.reverse = switches.leave_host(&self.paths, route.reverse, (packet.flow, packet.incarnation));
+        }
         let setup = FlowSetup { owner, law, spec, sender, from: opening.sender, counted, route };
         let mut receiving = receiving_host(&self.network, &setup);
         receiving.receiver.spec.packets = opening.packets;
@@ -188,7 +194,7 @@ impl Part {
         web.finished.add_sender(&from.sender, self.now);
         self.finished.push(Started::of(from, t, self.now));
         web.open -= 1;
-        if let Some(begin) = web.begin.get_mut(&from.route) {
+        if let Some(begin) = web.routes.begin(from.route) {
             begin.free.push(f);
         }
         from.owner = Owner::Nobody;

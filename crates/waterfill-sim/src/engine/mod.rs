@@ -1,7 +1,7 @@
 //! Simulation engine: handles the events of links, hosts and timers in order of time.
 //!
 //! Reading order: this file (public interface, and a [`Part`] of the network), `build`, `run` (event loop, a packet's path),
-//! `order` (flows that follow others), `routes` (routes that change), `arrivals` (traffic sources), `record` (samples and the summary's window), `summary`, `parallel`. There is at most one
+//! `order` (flows that follow others), `routes` (routes that change), `switching` (switches that choose routes), `arrivals` (traffic sources), `record` (samples and the summary's window), `summary`, `parallel`. There is at most one
 //! event per link direction, delay line, access link, flow timer and traffic source, and none per packet in flight, except
 //! for packets that a faulty wire delivers out of order. Events of one time are ordered by ranks that the seed draws (see
 //! `event`). Nothing allocates per packet: rings and arenas grow to what the network holds and keep that size.
@@ -35,6 +35,7 @@ mod record;
 mod routes;
 mod run;
 mod summary;
+mod switching;
 
 use arrivals::{Completed, Started};
 use endpoint::EndpointFlow;
@@ -45,6 +46,7 @@ use parallel::Division;
 pub use parallel::Turns;
 use record::Record;
 use routes::RouteChanges;
+use switching::Switches;
 
 /// Packet-level simulation of a network.
 #[derive(Debug)]
@@ -83,6 +85,8 @@ struct Part {
     paths: Arc<[u32]>,
     /// Routes that change during the run.
     routes: RouteChanges,
+    /// Switches that choose the links of packets; `None` if all paths are lists of links.
+    switches: Option<Box<Switches>>,
     traffic: Vec<Traffic>,
     sacks: Sacks,
     /// True if links write telemetry into packets of some flow.
@@ -111,12 +115,20 @@ mod path {
     pub(super) const END: u32 = u32::MAX;
     /// Flag of a delay line, which ends a path: the other bits are its index.
     pub(super) const DELAY_LINE: u32 = 1 << 31;
+    /// Flag of a destination, to which switches choose the links: the other bits are its index. Smaller entries are links.
+    pub(super) const SWITCHED: u32 = 1 << 30;
     /// Number that stands for all routes among the links that change.
     pub(super) const ROUTES: u32 = u32::MAX;
 
     /// Returns the number of links before this place of its path. Every path ends with an entry that is not a link.
     pub(super) fn hop(paths: &[u32], place: u32) -> usize {
-        paths[..place as usize].iter().rev().take_while(|&&before| before < DELAY_LINE).count()
+        paths[..place as usize].iter().rev().take_while(|&&before| before < SWITCHED).count()
+    }
+
+    /// Returns the index of the destination of a path that switches choose.
+    pub(super) fn destination(paths: &[u32], place: u32) -> Option<u32> {
+        let entry = paths[place as usize + 1];
+        (SWITCHED..DELAY_LINE).contains(&entry).then_some(entry & !SWITCHED)
     }
 }
 
@@ -333,6 +345,7 @@ impl Part {
             order: Order::default(),
             paths: Arc::default(),
             routes: RouteChanges::default(),
+            switches: None,
             traffic: Vec::new(),
             sacks: Sacks::default(),
             telemetry: false,

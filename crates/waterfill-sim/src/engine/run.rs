@@ -133,7 +133,8 @@ impl Part {
                     if let Some(capture) = &mut self.capture {
                         let reordered = matches!(event, Event::Reordered(_));
                         if let Some(packet) = link.next_delivered(time, reordered) {
-                            let hop = path::hop(&self.paths, packet.place);
+                            let switched = self.switches.as_ref().and_then(|all| all.hop(&self.paths, packet.place, l));
+                            let hop = switched.unwrap_or_else(|| path::hop(&self.paths, packet.place));
                             let packet = named_by_sender(packet, &self.receivers);
                             let at = CapturePoint { now: time, link: l, hop };
                             capture.record(at, &packet, &self.senders, &self.network, &self.sacks);
@@ -160,7 +161,7 @@ impl Part {
                     if packet.flags.has(Flags::OF_A_WIRE) {
                         self.apply_faults(l, packet);
                     } else {
-                        self.forward(packet);
+                        self.forward(l, packet);
                     }
                 }
                 Event::DelayLine(d) => {
@@ -283,7 +284,7 @@ impl Part {
         if flags.has(Flags::ALTERED) {
             self.links[l as usize].alter(self.now, &mut packet);
             if !flags.has(Flags::LATE) && !flags.has(Flags::TWICE) {
-                self.forward(packet);
+                self.forward(l, packet);
                 return;
             }
         }
@@ -317,10 +318,27 @@ impl Part {
     }
 
     /// Forwards a packet that has crossed a link to the next link or to the end of its path.
-    fn forward(&mut self, mut packet: Packet) {
+    fn forward(&mut self, l: u32, mut packet: Packet) {
         packet.place += 1;
         let next = self.paths[packet.place as usize];
-        if next < path::DELAY_LINE {
+        if next < path::SWITCHED {
+            self.enqueue(next, packet);
+        } else if next == path::END {
+            self.arrive(&packet);
+        } else if next < path::DELAY_LINE {
+            self.forward_switched(l, next & !path::SWITCHED, packet);
+        } else {
+            self.enqueue_delay_line(next & !path::DELAY_LINE, packet);
+        }
+    }
+
+    /// Forwards a packet that has crossed link `l` to the link that the switch there chooses, or to the end of its path.
+    #[inline(never)] // keeps the path of packets without a choice short
+    fn forward_switched(&mut self, l: u32, destination: u32, mut packet: Packet) {
+        packet.place -= 1; // see `switching`
+        let Some(switches) = &mut self.switches else { return };
+        let next = switches.next(self.now, l, destination, &packet);
+        if next < path::SWITCHED {
             self.enqueue(next, packet);
         } else if next == path::END {
             self.arrive(&packet);

@@ -13,6 +13,7 @@ use super::{CutLink, Pair, Part, path};
 use crate::delay_line::DelayLine;
 use crate::engine::record::{Place, Places};
 use crate::engine::routes::{RouteChange, RouteChanges, RouteHost};
+use crate::engine::switching::Switches;
 use crate::flow::{HostAccess, Owner};
 
 /// Divides a network. Returns its parts, the places of its links and hosts, and the pairs of parts with cut links.
@@ -26,7 +27,7 @@ pub(super) fn divide(mut whole: Part, plan: &Plan) -> (Vec<Part>, Places, Vec<Pa
     let lines = copy_delay_lines(&whole, &mut parts, plan);
     let mut before = 0; // the link before this entry of the paths
     let paths = whole.paths.iter().map(|&entry| match entry {
-        path::END => entry,
+        path::END | path::SWITCHED..path::DELAY_LINE => entry,
         path::DELAY_LINE.. => path::DELAY_LINE | lines[plan.links[before].1][&(entry & !path::DELAY_LINE)],
         link => {
             before = link as usize;
@@ -35,6 +36,9 @@ pub(super) fn divide(mut whole: Part, plan: &Plan) -> (Vec<Part>, Places, Vec<Pa
     });
     let paths: Arc<[u32]> = paths.collect();
     let routes = std::mem::take(&mut whole.routes);
+    if let Some(switches) = whole.switches.take() {
+        divide_switches(*switches, &mut parts, &places, (plan, &lines));
+    }
     move_hosts(whole, &mut parts, &mut places, (plan, &lines));
     move_routes(routes, &mut parts, &places);
     for part in &mut parts {
@@ -62,6 +66,26 @@ fn move_links(whole: &mut Part, parts: &mut [Part], places: &mut Places, plan: &
     cuts.into_iter().map(|((from, to), links)| Pair { from, to, links }).collect()
 }
 
+/// Gives each part a copy of the switches, with the numbers of its own links.
+fn divide_switches(
+    mut switches: Switches,
+    parts: &mut [Part],
+    places: &Places,
+    (plan, lines): (&Plan, &[BTreeMap<u32, u32>]),
+) {
+    for destination in &mut switches.destinations {
+        if (path::DELAY_LINE..path::END).contains(&destination.end) {
+            let part = plan.part_of(destination.node, &switches.nodes);
+            destination.end = path::DELAY_LINE | lines[part][&(destination.end & !path::DELAY_LINE)];
+        }
+    }
+    Arc::make_mut(&mut switches.table).renumber(|l| places.links[l as usize].index);
+    for part in parts {
+        let nodes = part.links.iter().map(|link| switches.nodes[link.view().id as usize]).collect();
+        part.switches = Some(Box::new(switches.of_part(nodes)));
+    }
+}
+
 /// Gives each part the delay lines that its senders use. Returns the index there of each, by its former index.
 fn copy_delay_lines(whole: &Part, parts: &mut [Part], plan: &Plan) -> Vec<BTreeMap<u32, u32>> {
     let mut used = vec![BTreeSet::new(); parts.len()];
@@ -72,15 +96,21 @@ fn copy_delay_lines(whole: &Part, parts: &mut [Part], plan: &Plan) -> Vec<BTreeM
     };
     whole.senders.iter().for_each(|host| entry(parts_of(plan, host.owner).0, host.entry));
     for (traffic, routes) in whole.traffic.iter().zip(&plan.traffic) {
-        let begin = traffic.web.iter().flat_map(|web| web.begin.values());
-        begin.zip(routes).for_each(|(begin, &(part, _))| entry(part, begin.route.entry));
+        let all = traffic.web.iter().flat_map(|web| web.routes.all());
+        all.zip(routes).for_each(|((route, _), &(part, _))| entry(part, route.entry));
     }
     let mut before = 0;
     for &next in whole.paths.iter().filter(|&&next| next != path::END) {
-        if next < path::DELAY_LINE {
+        if next < path::SWITCHED {
             before = next as usize;
-        } else {
+        } else if next >= path::DELAY_LINE {
             used[plan.links[before].1].insert(next & !path::DELAY_LINE);
+        }
+    }
+    for destination in whole.switches.iter().flat_map(|switches| &switches.destinations) {
+        if (path::DELAY_LINE..path::END).contains(&destination.end) {
+            let nodes = &whole.switches.as_ref().map_or(&[][..], |switches| &switches.nodes);
+            used[plan.part_of(destination.node, nodes)].insert(destination.end & !path::DELAY_LINE);
         }
     }
     for (part, used) in parts.iter_mut().zip(&used) {
@@ -133,8 +163,8 @@ fn move_hosts(whole: Part, parts: &mut [Part], places: &mut Places, (plan, lines
     for (mut traffic, routes) in whole.traffic.into_iter().zip(&plan.traffic) {
         for (p, part) in parts.iter_mut().enumerate() {
             let mut there = traffic.for_part(p, routes);
-            for begin in there.web.iter_mut().flat_map(|web| web.begin.values_mut()) {
-                begin.route.entry = line(p, begin.route.entry);
+            if let Some(web) = &mut there.web {
+                web.routes.change_entries(|here, entry| if here == p { line(p, entry) } else { entry });
             }
             part.traffic.push(there);
         }

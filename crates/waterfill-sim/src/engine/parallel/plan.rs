@@ -9,7 +9,9 @@
 use std::collections::{BTreeMap, BinaryHeap};
 
 use waterfill_laws::units::{Duration, Rate};
-use waterfill_network::{ArrivalSpec, FlowSpec, Network, TCP_IP_BYTES};
+use waterfill_network::{ArrivalSpec, FlowSpec, Network, SwitchingSpec, TCP_IP_BYTES};
+
+use crate::engine::switching::RouteTable;
 
 /// CPU time of a packet that joins a link, in seconds; used for the prediction only. The next constants are for its
 /// arrival at a node, the sending host (data and acknowledgement), the receiving host, and the move to another thread.
@@ -58,6 +60,12 @@ impl Plan {
         Layout::new(network).divide(parts)
     }
 
+    /// Returns the part of a node, given the nodes at which each link begins and ends.
+    pub(super) fn part_of(&self, node: u32, nodes: &[(u32, u32)]) -> usize {
+        let ends = nodes.iter().position(|&(_, end)| end == node);
+        ends.map_or(0, |l| self.links[l].1)
+    }
+
     /// Returns the plan of at most `max` parts that is predicted to be fastest, or `None` if several threads would not
     /// save enough time.
     pub(super) fn fastest(network: &Network, max: usize) -> Option<Self> {
@@ -89,6 +97,8 @@ impl Layout {
     fn new(network: &Network) -> Self {
         let mut nodes = Sets::new(2 * network.links.len());
         let (begins, ends) = (|l: u32| 2 * l as usize, |l: u32| 2 * l as usize + 1);
+        let table = RouteTable::new(network);
+        nodes.join_nodes(network);
         let arriving = network.traffic.iter().filter_map(|t| t.flows.as_ref()).flat_map(ArrivalSpec::ways);
         let own = network.flows.iter().flat_map(FlowSpec::ways);
         let ways: Vec<(&[u32], &[u32])> = own.chain(arriving).collect();
@@ -127,6 +137,13 @@ impl Layout {
             groups: network.flows.iter().map(|f| at(&mut nodes, hosts((&f.forward, &f.reverse)))).collect(),
             traffic: (network.traffic.iter())
                 .map(|t| match &t.flows {
+                    Some(flows) if !flows.pairs.is_empty() => SwitchingSpec::pairs(flows)
+                        .map(|(from, to)| {
+                            let first =
+                                |from, to| table.iter().find_map(|table| table.route(from, to).next()).unwrap_or(0);
+                            at(&mut nodes, (begins(first(from, to)), begins(first(to, from))))
+                        })
+                        .collect(),
                     Some(flows) => flows.ways().map(|way| at(&mut nodes, hosts(way))).collect(),
                     None => vec![at(&mut nodes, (begins(t.path[0]), ends(t.path[t.path.len() - 1])))],
                 })
@@ -135,12 +152,12 @@ impl Layout {
             rates: vec![0.0; network.links.len()],
             weights: vec![0.0; 2 * network.links.len()],
         };
-        layout.weigh(network);
+        layout.weigh(network, table.as_ref());
         layout
     }
 
     /// Estimates packet rates and CPU costs. Each flow is assumed to get the smallest capacity per flow on its path.
-    fn weigh(&mut self, network: &Network) {
+    fn weigh(&mut self, network: &Network, table: Option<&RouteTable>) {
         let mut users = vec![0.0; network.links.len()];
         for f in &network.flows {
             f.forward.iter().for_each(|&l| users[l as usize] += f64::from(f.count));
@@ -156,28 +173,37 @@ impl Layout {
             let (source, sink) = self.groups[g];
             self.weights[source] += packets * COST_SENDER_S;
             self.weights[sink] += packets * COST_RECEIVER_S;
-            self.load(&f.forward, packets);
-            self.load(&f.reverse, packets);
+            self.load(f.forward.iter().copied(), packets);
+            self.load(f.reverse.iter().copied(), packets);
         }
         for (i, t) in network.traffic.iter().enumerate() {
             if let Some(flows) = &t.flows {
                 let packets = flows.arrivals_per_s * f64::from(flows.fan_in) * flows.sizes_bytes.mean() * 8.0 / bits;
-                let of_each = packets / flows.ways().count() as f64;
-                for (number, (there, back)) in flows.ways().enumerate() {
-                    let (source, sink) = self.traffic[i][number];
+                let of_each = packets / flows.route_count() as f64;
+                for &(source, sink) in &self.traffic[i] {
                     self.weights[source] += of_each * COST_SENDER_S;
                     self.weights[sink] += of_each * COST_RECEIVER_S;
-                    self.load(there, of_each);
-                    self.load(back, of_each);
+                }
+                if flows.pairs.is_empty() {
+                    for (there, back) in flows.ways() {
+                        self.load(there.iter().copied(), of_each);
+                        self.load(back.iter().copied(), of_each);
+                    }
+                }
+                for (table, (from, to)) in
+                    table.iter().flat_map(|&t| SwitchingSpec::pairs(flows).map(move |of| (t, of)))
+                {
+                    self.load(table.route(from, to), of_each);
+                    self.load(table.route(to, from), of_each);
                 }
             } else {
-                self.load(&t.path, t.rate_bps.unwrap_or(0.0) / (f64::from(t.packet_bytes) * 8.0));
+                self.load(t.path.iter().copied(), t.rate_bps.unwrap_or(0.0) / (f64::from(t.packet_bytes) * 8.0));
             }
         }
     }
 
-    fn load(&mut self, path: &[u32], packets: f64) {
-        for &l in path {
+    fn load(&mut self, path: impl Iterator<Item = u32>, packets: f64) {
+        for l in path {
             let (begins, ends) = self.links[l as usize];
             self.rates[l as usize] += packets;
             self.weights[begins] += packets * COST_JOIN_S;
@@ -373,6 +399,17 @@ impl Sets {
         i
     }
 
+    /// Joins the ends of links at each node of a network with switches. The beginning of link l has the number 2l, its end
+    /// 2l + 1.
+    fn join_nodes(&mut self, network: &Network) {
+        let mut first = BTreeMap::new();
+        for (l, &(start, end)) in network.switching.iter().flat_map(|switching| switching.nodes.iter().enumerate()) {
+            for (node, place) in [(start, 2 * l), (end, 2 * l + 1)] {
+                self.join(place, *first.entry(node).or_insert(place));
+            }
+        }
+    }
+
     fn join(&mut self, a: usize, b: usize) {
         let (a, b) = (self.root(a), self.root(b));
         self.0[a.max(b)] = a.min(b);
@@ -443,6 +480,7 @@ mod tests {
             sizes_bytes: Distribution::Constant { mean: 1e5 },
             flow: network.flows[0].clone(),
             routes: vec![vec![route(0), route(1), route(2)]],
+            pairs: vec![],
             fan_in: 1,
         };
         network.traffic = vec![TrafficSpec {
@@ -456,6 +494,7 @@ mod tests {
             packet_bytes: 1500,
             periods: None,
             flows: Some(arrivals),
+            switched: false,
         }];
         let plan = Plan::new(&network, 2).expect("a division");
         let [left, across, right] = plan.traffic[0][..] else { panic!("three routes: {:?}", plan.traffic) };

@@ -1,0 +1,240 @@
+"""Equal shortest routes of a network whose switches choose among them (ECMP).
+
+The engine chooses at each hop. Here they give base RTTs, and routes that together cross every link
+which packets may cross.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from waterfill.contract.network import ArrivalSpec, FlowSpec, Network, RouteSpec
+from waterfill.network.shortest import Step, entries, length
+
+
+class Pair(NamedTuple):
+    """A sending and a receiving node."""
+
+    start: str
+    end: str
+
+
+class SwitchedRoute(NamedTuple):
+    """A route that switches may choose: link directions for data and acknowledgements, and the base
+    RTT (s).
+    """
+
+    forward: tuple[int, ...]
+    reverse: tuple[int, ...]
+    base_rtt_s: float
+
+
+class _Crossed(NamedTuple):
+    """The pair with the largest base RTT (s) among those whose data may cross a link, and the links
+    from its first switch up to that link.
+    """
+
+    base_rtt_s: float
+    pair: Pair
+    links: tuple[int, ...]
+
+
+class EqualRoutes:
+    """All shortest routes between the nodes of a network.
+
+    `leaving` has the steps from every node; `delays_s` and `backs` have the delay (s) and the
+    reverse of each link direction, which is None on a simplex link.
+    """
+
+    def __init__(
+        self,
+        leaving: Mapping[str, Sequence[Step]],
+        delays_s: Sequence[float],
+        backs: Sequence[int | None],
+    ) -> None:
+        self._delays_s, self._backs = delays_s, backs
+        self._ends: dict[int, str] = {}
+        self._arriving: dict[str, list[Step]] = {node: [] for node in leaving}
+        for start, steps in leaving.items():
+            for end, direction, far in steps:
+                self._ends[direction] = end
+                self._arriving[end].append(Step(start, direction, far))
+        # Hosts with one link share the routes of the switch behind it.
+        self._up = {node: steps[0] for node, steps in leaving.items() if len(steps) == 1}
+        self._down = {node: steps[0] for node, steps in self._arriving.items() if len(steps) == 1}
+        self._toward: dict[str, dict[str, list[int]]] = {}
+        self._between_s: dict[tuple[str, str], float] = {}
+
+    def route(self, start: str, end: str) -> tuple[int, ...]:
+        """Return a shortest route, at each node by the first of its equal links; () if there is
+        none.
+        """
+        node, found = start, []
+        if start in self._up:
+            found, node = [self._up[start].direction], self._up[start].end
+        if node != end:
+            last = self._down[end].end if end in self._down else end
+            while node != last:
+                links = self._leading(last).get(node)
+                if not links:
+                    return ()
+                found.append(links[0])
+                node = self._ends[links[0]]
+            if last != end:
+                found.append(self._down[end].direction)
+        return tuple(found)
+
+    def _leading(self, end: str) -> dict[str, list[int]]:
+        """Return the link directions by which shortest routes to `end` leave each node."""
+        if end not in self._toward:
+            found = entries(self._arriving, end)
+            self._toward[end] = {node: sorted(links) for node, links in found.items()}
+        return self._toward[end]
+
+    def stages(self, path: Sequence[int]) -> list[list[int]]:
+        """Return the links that packets with the ends of a shortest route may cross at each of its
+        hops.
+        """
+        found = [[path[0]]]
+        end = self._ends[path[-1]]
+        last = self._down[end].end if end in self._down else end
+        while len(found) < len(path) - (last != end):
+            nodes = dict.fromkeys(self._ends[link] for link in found[-1])
+            leading = self._leading(last)
+            found.append(list(dict.fromkeys(link for node in nodes for link in leading[node])))
+        return [*found, [path[-1]]] if len(found) < len(path) else found
+
+    def _delay_s(self, start: str, end: str) -> float:
+        """Return the delay (s) between two nodes, inf without a route."""
+        if start == end:
+            return 0.0
+        if (start, end) not in self._between_s:
+            route = self.route(start, end)
+            delay_s = sum(self._delays_s[i] for i in route) if route else float("inf")
+            self._between_s[start, end] = delay_s
+        return self._between_s[start, end]
+
+    def base_rtts(self, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, float]]:
+        """Yield each pair with its base RTT (s), inf without a route both ways."""
+        ups, downs, delays_s = self._up, self._down, self._delays_s
+        own_s = {
+            node: sum(delays_s[of[node].direction] for of in (ups, downs) if node in of)
+            for node in self._arriving
+        }
+        first = {node: ups[node].end if node in ups else node for node in own_s}
+        last = {node: downs[node].end if node in downs else node for node in own_s}
+        both_s: dict[tuple[str, str], float] = {}
+        for pair in pairs:
+            start, end = pair
+            if first[start] == end or last[end] == start:
+                yield pair, self._delay_s(start, end) + self._delay_s(end, start)
+                continue
+            key = first[start], last[end]
+            if key not in both_s:
+                both_s[key] = self._delay_s(*key) + self._delay_s(first[end], last[start])
+            yield pair, both_s[key] + own_s[start] + own_s[end]
+
+    def cover(self, pairs: Iterable[Pair]) -> Iterator[SwitchedRoute]:
+        """Yield routes of the pairs that together cross each link which their data may cross, with
+        the largest base RTT of all pairs that may cross the link.
+
+        Raises LookupError with a pair that has no route.
+        """
+        between: dict[str, dict[str, tuple[float, Pair]]] = {}
+        of_hosts: dict[int, tuple[float, Pair]] = {}
+        ups, downs = self._up, self._down
+        for pair, rtt_s in self.base_rtts(pairs):
+            if rtt_s == float("inf"):
+                raise LookupError(pair)
+            up, down = ups.get(pair.start), downs.get(pair.end)
+            for step in (up, down):
+                if step is not None and rtt_s > of_hosts.get(step.direction, (-1.0,))[0]:
+                    of_hosts[step.direction] = rtt_s, pair
+            first = pair.start if up is None else up.end
+            to_last = between.setdefault(pair.end if down is None else down.end, {})
+            if first not in to_last or rtt_s > to_last[first][0]:
+                to_last[first] = rtt_s, pair
+        crossed: dict[int, _Crossed] = {}
+        for last, sources in between.items():
+            for link, found in self._crossed(last, sources):
+                if link not in crossed or found.base_rtt_s > crossed[link].base_rtt_s:
+                    crossed[link] = found
+        done: dict[int, float] = {}
+        for link, (rtt_s, pair, links) in crossed.items():
+            if done.get(link, -1.0) < rtt_s:
+                start = (ups[pair.start].direction,) if pair.start in ups else ()
+                yield self._noted((*start, *links), pair, rtt_s, done)
+        for link, (rtt_s, pair) in of_hosts.items():
+            if done.get(link, -1.0) < rtt_s:
+                yield self._noted((), pair, rtt_s, done)
+
+    def _crossed(
+        self, last: str, sources: Mapping[str, tuple[float, Pair]]
+    ) -> Iterator[tuple[int, _Crossed]]:
+        """Yield the links on routes from some switches to the switch `last`, each once."""
+        toward = self._leading(last)
+        seen = {last}
+        # The largest RTT first: whichever reaches a node first has the largest there.
+        for first, (rtt_s, pair) in sorted(sources.items(), key=lambda item: -item[1][0]):
+            waiting: list[tuple[str, tuple[int, ...]]] = [(first, ())]
+            while waiting:
+                node, links = waiting.pop()
+                if node not in seen:
+                    seen.add(node)
+                    for link in toward[node]:
+                        yield link, _Crossed(rtt_s, pair, (*links, link))
+                        waiting.append((self._ends[link], (*links, link)))
+
+    def _noted(
+        self, begun: tuple[int, ...], pair: Pair, rtt_s: float, done: dict[int, float]
+    ) -> SwitchedRoute:
+        """Return the route of a pair that begins with these links, and note its links as done."""
+        node = self._ends[begun[-1]] if begun else pair.start
+        rest = self.route(node, pair.end) if node != pair.end else ()
+        forward = (*begun, *rest)
+        for link in forward:
+            done[link] = max(rtt_s, done.get(link, 0.0))
+        backs = tuple([back for i in reversed(forward) if (back := self._backs[i]) is not None])
+        reverse = backs if len(backs) == len(forward) else self.route(pair.end, pair.start)
+        return SwitchedRoute(forward, reverse, rtt_s)
+
+
+def of_network(network: Network) -> EqualRoutes:
+    """Return the equal routes of a network with switches, whose nodes are numbers as text."""
+    nodes = () if network.switching is None else network.switching.nodes
+    leaving: dict[str, list[Step]] = {str(node): [] for node in itertools.chain(*nodes)}
+    for i, ((start, end), link) in enumerate(zip(nodes, network.links, strict=True)):
+        leaving[str(start)].append(Step(str(end), i, length(link.delay_s)))
+    return EqualRoutes(leaving, [link.delay_s for link in network.links], [None] * len(nodes))
+
+
+def crossed(network: Network) -> Iterator[tuple[FlowSpec, list[int]]]:
+    """Yield each group of flows whose links switches choose, with the links that its data may
+    cross.
+    """
+    routes = of_network(network)
+    for flow in network.flows:
+        if flow.switched:
+            stages = routes.stages(flow.forward)
+            yield flow, list(itertools.chain.from_iterable(stages))
+
+
+def ways(
+    network: Network, flows: ArrivalSpec, routes: EqualRoutes | None
+) -> Callable[[int], RouteSpec]:
+    """Return the function from the index of a route of a source's flows to that route. Where
+    switches choose, it is one of the shortest of `routes`.
+    """
+    if routes is None or not flows.pairs:
+        return flows.ways.__getitem__
+    pairs = list(itertools.chain.from_iterable(flows.pairs))
+
+    def way(index: int) -> RouteSpec:
+        start, end = map(str, pairs[index])
+        forward, reverse = routes.route(start, end), routes.route(end, start)
+        base_rtt_s = sum(network.links[i].delay_s for i in (*forward, *reverse))
+        return RouteSpec(forward=forward, reverse=reverse, pad_s=0.0, base_rtt_s=base_rtt_s)
+
+    return way
