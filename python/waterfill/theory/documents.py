@@ -397,7 +397,14 @@ def _vcp_times(values: params.Values, rtt_s: float) -> Document:
 
 @computed
 def encoding_of(about: Subject) -> Document:
-    """Return the document of `theory encoding`: range and precision of the header field."""
+    """Return the document of `theory encoding`: range and precision of the header field.
+
+    Raises InputError for a parameter that gives the price another field.
+    """
+    for name in ("carriage", "code_bits", "price_unit"):
+        if name in about.chosen:
+            why = "not computed, because the field is the paper's"
+            raise InputError("command line", f"params.{about.protocol}.{name}", why, "remove it")
     head = {"command": "encoding", "protocol": about.protocol}
     if about.protocol == "aecp":
         factor = encoding.aecp()

@@ -294,6 +294,10 @@ def test_directories_get_the_document_and_figures(waterfill, tmp_path, arguments
             "tune: not shown to be stable up to 1000 s: α = 0.421 where at most 0.028 is",
         ),
         (("encoding", "xcp"), "xcp: not covered by this command"),
+        (
+            ("encoding", "maxnet", "--set", "params.maxnet.carriage=csig"),
+            "params.maxnet.carriage: not computed, because the field is the paper's; remove it",
+        ),
         (("stability", "maxnet", "--protocol", "xcp"), "protocol: no effect, because maxnet is"),
         (("stability", "maxnet", "--eta", "0.1"), "eta: no effect without --tune, got 0.1"),
         (("stability", "maxnet", "--verify-rtt", "1 s"), "verify-rtt: no effect without --tune"),
