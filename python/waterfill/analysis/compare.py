@@ -471,7 +471,8 @@ class Comparison:
         """Write a folder per protocol with the run's files, and compare.json, compare.png and
         compare.svg.
 
-        Where flows have a size, also transfers.png and .svg; of several seeds seeds.png and .svg.
+        Where flows have a size, also transfers.png and .svg; of many links links.png and .svg; of
+        several seeds seeds.png and .svg.
         Raises InputError for the first that cannot be written; the others are written.
         """
         with Stage(folder) as stage:
@@ -520,6 +521,8 @@ class Comparison:
         sized = {n: r.transfers for n, r in self.results.items() if r.network.has_transfers}
         if sized:
             attempt(draw(partial(plots.slowdowns, sized), folder / "transfers"))
+        if any(map(plots.has_many_links, self.results.values())):
+            attempt(draw(partial(plots.links, self.results), folder / "links"))
         return errors
 
     def figure(self) -> Drawing:

@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 # Protocols side by side; with more columns the time axes are too short.
 _MAX_COLUMNS = 3
 # The figures that `plot` draws.
-KINDS = ("overview", "rates", "queues")
+KINDS = ("overview", "rates", "queues", "links")
+# Link directions from which on a run has a figure of all links: the other figures show eight.
+_MANY_LINKS = 17
 
 
 def plot(result: Result, kind: str = "overview") -> Drawing:
-    """Plot an `overview` of a run, its `rates` or its `queues`. The run may be new or loaded.
+    """Plot an `overview` of a run, its `rates`, its `queues` or all its `links`. The run may be new
+    or loaded.
 
     Returns a matplotlib Figure, which notebooks show; `figure.savefig("rates.pdf")` writes it.
     Raises InputError for another kind.
@@ -41,6 +44,8 @@ def plot(result: Result, kind: str = "overview") -> Drawing:
         raise InputError("plot", "kind", f"unknown figure {shown(kind)}{nearest(kind, KINDS)}")
     if kind == "overview":
         return overview(result)
+    if kind == "links":
+        return links({result.summary.scenario: result})
     return rates(result) if kind == "rates" else queues(result)
 
 
@@ -56,6 +61,34 @@ def queues(
     """Plot the queue peaks per `average_s` of these links, or by default of the longest queues."""
     found = RunCharts(result, PRINT, average_s=average_s)
     return _column(result, [found.queues(links=links or ())])
+
+
+def has_many_links(result: Result) -> bool:
+    """Return True for a run with more links than its other figures show."""
+    return len(result.summary.links) >= _MANY_LINKS
+
+
+def links(results: Mapping[str, Result]) -> Drawing:
+    """Plot the distribution of the queues of all links, and the utilization of each over time, by
+    name of protocol or run.
+
+    Up to three runs have a heat map; the distribution has all.
+    """
+    tails = replace(run_charts.queue_tails(results), title="")
+    first = next(iter(results.values())).summary
+    if len(results) == 1:
+        tails = replace(tails, lines=[replace(line, name="") for line in tails.lines])
+    heats = [
+        RunCharts(result, PRINT).heat(name if len(results) > 1 else "")
+        for name, result in list(results.items())[:_MAX_COLUMNS]
+    ]
+    combined = f"queues: {tails.method}; utilization: {heats[0].method or 'each sample'}"
+    panels = [replace(chart, method="") for chart in (tails, *heats)]
+    return draw.figure(
+        panels, columns=len(panels), size=(1.6 + 3.6 * len(panels), 4.6), share="", legend="below",
+        title=f"{first.scenario}: queues and utilization of all links",
+        caption=f"{len(first.links)} link directions; {combined}",
+    )  # fmt: skip
 
 
 def overview(result: Result) -> Drawing:

@@ -11,7 +11,7 @@ import numpy as np
 
 from waterfill.analysis import charts, shares, transfers
 from waterfill.analysis.binning import Binned, Grid, Matrix, grid_of, grid_with
-from waterfill.analysis.charts import Band, Chart, Line, Units
+from waterfill.analysis.charts import Band, Chart, Heat, Line, Units
 from waterfill.analysis.documents import Estimate, OverSeeds
 from waterfill.analysis.series import Series, numbers
 from waterfill.analysis.shares import Allocation
@@ -253,6 +253,17 @@ class RunCharts:
             method=self._means, more=self._left_out(rows),
         )  # fmt: skip
 
+    def heat(self, name: str = "") -> Chart:
+        """Return the heat map of the utilization of all links over time."""
+        unit, label = self._time
+        times = [f"{middle / unit:.3g}" for middle in self.grid.middles_s]
+        values = 100 * self.links.means("utilization")
+        return Chart(
+            f"{self.prefix}heat", name, f"time ({label})", "link",
+            heat=Heat("utilization (%)", times, self.links.names, values, 0.0, 100.0),
+            method=self._means,
+        )  # fmt: skip
+
     def drops(self) -> Chart | None:
         """Return the chart of packets dropped or lost on links, or None if there are none."""
         dropped = self.links.sums("drops") + self.links.sums("lost")
@@ -454,6 +465,31 @@ def side_by_side(runs: Mapping[str, RunCharts], link: str) -> dict[str, list[Cha
         ]
         for name, run in runs.items()
     }
+
+
+def queue_tails(results: Mapping[str, Result]) -> Chart:
+    """Return the share of samples of all links in which the queue is longer than a length."""
+    queues = {name: np.sort(numbers(run.links, "queue_bytes")) for name, run in results.items()}
+    queues = {name: found[np.isfinite(found)] for name, found in queues.items()}
+    largest = max((float(found[-1]) for found in queues.values() if len(found)), default=0.0)
+    unit, label = charts.scale(largest, charts.VOLUMES)
+    lines = []
+    for colour, (name, found) in enumerate(queues.items()):
+        if not len(found):
+            continue
+        lengths, first = np.unique(found, return_index=True)
+        longer = 1 - np.append(first[1:], len(found)) / len(found)
+        share = np.where(longer > 0, longer, np.nan)
+        ranks = np.geomspace(1, len(lengths), _MAX_CDF_POINTS)  # most points in the tail
+        thin = np.unique(len(lengths) - ranks.astype(int))
+        lines.append(Line(name, share[thin], colour, "step", x=lengths[thin] / unit))
+    sample_s = max((run.network.sample_s for run in results.values()), default=1.0)
+    size, word = charts.time_unit(sample_s)
+    return Chart(
+        "queue-tails", "Queues of all links", f"queue ({label})", "share of samples above it",
+        lines=lines, log_y=True,
+        method=f"means of each sample of {sample_s / size:.3g} {word}, over the whole run",
+    )  # fmt: skip
 
 
 def by_source(table: pa.Table) -> dict[str, pa.Table]:

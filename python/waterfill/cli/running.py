@@ -321,6 +321,9 @@ def _write(result: Result, stage: Stage, unwritten: Unwritten, style: str) -> st
                 name = result.summary.scenario
                 sizes = draw.styled(plots.slowdowns({name: result.transfers}), look)
                 draw.save(sizes, stage.folder / "transfers")
+            if drawn and plots.has_many_links(result):
+                every = draw.styled(plots.plot(result, "links"), look)
+                draw.save(every, stage.folder / "links")
         stage.publish()
     return caption
 
@@ -542,7 +545,12 @@ def plot(
         Argument(metavar="DIR", help="Directory written by run -o or compare -o.", parser=place),
     ],
     kind: Annotated[
-        str, Option(metavar="KIND", help="Figure to draw of a run: overview, rates or queues.")
+        str,
+        Option(
+            metavar="KIND",
+            help="Figure to draw of a run: overview, rates, queues or links; of a comparison: "
+            "overview or links.",
+        ),
     ] = "overview",
     formats: Annotated[
         list[str] | None,
@@ -568,10 +576,12 @@ def plot(
         advice = f"waterfill report {directory}, or repeat the sweep with --style {style}"
         raise InputError(str(directory), "", "a sweep, whose figure `sweep` draws", advice)
     if compare.is_comparison(directory):
-        if kind != "overview":
+        if kind not in ("overview", "links"):
             message = f'not possible for a comparison, got "{kind}"'
             raise InputError("command line", "kind", message, "leave it out")
-        figure, stem = compare.load_comparison(directory).figure(), "compare"
+        loaded = compare.load_comparison(directory)
+        stem = "links" if kind == "links" else "compare"
+        figure = plots.links(loaded.results) if kind == "links" else loaded.figure()
     else:
         figure = plots.plot(load_run(directory), kind)
         stem = "figure" if kind == "overview" else kind

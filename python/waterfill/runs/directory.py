@@ -31,7 +31,7 @@ _WAIT_S, _LOOK_S = 2.0, 0.02
 
 _DOCUMENTS = ("summary.json", "compare.json", "claims.json", "verdicts.json")
 _TABLES = ("flows", "links", "traffic", "transfers", "messages", "steps")
-_FIGURES = ("figure", "rates", "queues", "compare", "seeds", "transfers")
+_FIGURES = ("figure", "rates", "queues", "links", "compare", "seeds", "transfers")
 # Files that go with an old result. Its scenario.toml may be the user's own, so it stays.
 _FILES = {
     *_DOCUMENTS,

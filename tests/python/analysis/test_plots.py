@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import waterfill
-from waterfill.analysis import draw, looks, plots, series
+from waterfill.analysis import compare, draw, looks, plots, run_charts, series
 from waterfill.analysis.charts import Chart, Line
 from waterfill.analysis.run_charts import PAGE, RunCharts
 from waterfill.errors import InputError
@@ -91,6 +91,45 @@ def test_units_follow_a_short_and_fast_run():
     assert drawn.axes[-1].get_xlim() == (0, 2)
     assert drawn.axes[0].lines[-1].get_xdata().max() == pytest.approx(2, rel=0.02)
     assert "means of 20 µs; peak queue: peaks of each 20 µs" in drawn.sheet.note
+
+
+@pytest.fixture(scope="module")
+def many() -> waterfill.Result:
+    links = [
+        {"name": f"l{i}", "from": f"n{i}", "to": f"n{i + 1}", "rate": "20 Mbit/s", "delay": "1 ms"}
+        for i in range(9)
+    ]
+    flows = [{"name": f"f{i}", "path": [f"l{i}"], "start": f"{i / 10} s"} for i in range(9)]
+    changed = {"duration": "1 s", "link": links, "flow": flows, "protocol": "cubic"}
+    return waterfill.run({**SCENARIO, **changed})
+
+
+def test_the_tail_of_queues_is_the_share_of_samples_above_a_length(many):
+    (line,) = run_charts.queue_tails({"cubic": many}).lines
+    samples = many.links["queue_bytes"].to_numpy()
+    for length, share in zip(line.x, line.y, strict=True):
+        if np.isfinite(share):
+            assert share == pytest.approx((samples > length * 1000 * (1 + 1e-9)).mean())
+    assert line.x.max() * 1000 == pytest.approx(samples.max())
+    assert np.isfinite(line.y[:-1]).all()
+
+
+def test_all_links_have_a_heat_map_in_their_order(many):
+    drawn = waterfill.plot(many, "links")
+    (image,) = drawn.axes[1].get_images()
+    values = image.get_array()
+    assert values.shape[0] == len(many.summary["links"]) == 18
+    late = values[16]  # l8, whose flow starts at 0.8 s
+    assert late[: len(late) // 2].max() == 0
+    assert late[-1] > 50
+    assert drawn.sheet.note.startswith("18 link directions; queues: means of each sample of 0.1 s")
+
+
+def test_a_run_of_many_links_has_their_figure(many, result, tmp_path):
+    for run, drawn in ((many, True), (result, False)):
+        comparison = compare.of({"cubic": run})
+        comparison.write(comparison.document(), tmp_path / str(drawn))
+        assert (tmp_path / str(drawn) / "links.png").exists() is drawn
 
 
 def test_the_caption_says_how_values_were_combined(result):
