@@ -8,7 +8,8 @@ any that does.
 
 The bottleneck is one link for all runs, to make their queues comparable: the link that is the
 bottleneck of most flow-seconds over all runs in the exact max-min allocation, the first in the file
-if several are equal. Where demand limits every flow, it is the link with the highest utilization.
+if several are equal. Where demand limits every flow, or no share is known, it is the link with the
+highest utilization.
 """
 
 from __future__ import annotations

@@ -519,6 +519,14 @@ def names(runs: Iterable[str]) -> list[str]:
     return [note for name, note in _NAMES.items() if name in protocols]
 
 
+def chosen(runs: Mapping[str, Summary]) -> str:
+    """Return why a comparison shows the link that it shows: see `waterfill.analysis.compare`."""
+    flows = [flow for run in runs.values() for flow in run.flows]
+    if all(flow.max_min_bps is None for flow in flows):
+        return "the link with the highest utilization over all runs"
+    return "the bottleneck of most flow-seconds over all runs"
+
+
 @dataclass(frozen=True)
 class Quantity:
     """A quantity compared over seeds: its key, name, heading, label and unit."""

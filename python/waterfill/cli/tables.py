@@ -339,8 +339,8 @@ def compare(runs: Mapping[str, ComparedRun], seeds: int = 1) -> list[Table | Tex
         parts += [Text(model.slowdown(one)) for one in contents]
     mine = first.compare
     notes = (
-        f"util. (utilization) and queue (mean, p99, max): of {one_line(mine.bottleneck)}, the "
-        "bottleneck of most flow-seconds over all runs; drops: on all links.",
+        f"util. (utilization) and queue (mean, p99, max): of {one_line(mine.bottleneck)}, "
+        f"{model.chosen(runs)}; drops: on all links.",
         *(_notes_of_flows(mine) if any(run.flows for run in runs.values()) else ()),
         "RTT p99: slowest flow; limited by: mean over flows; of traffic both are of the whole run.",
         "–: never, or no samples.",

@@ -84,9 +84,8 @@ def overview(comparison: Comparison) -> Table:
     runs = comparison.document().runs
     rows = [(name, run.compare) for name, run in runs.items()]
     note = (
-        f"Queues and utilization are those of {comparison.bottleneck}, the bottleneck of most "
-        "flow-seconds over all runs; drops are of all links. Rates are compared with exact max-min "
-        "shares."
+        f"Queues and utilization are those of {comparison.bottleneck}, {model.chosen(runs)}; drops "
+        "are of all links. Rates are compared with exact max-min shares."
     )
     note = " ".join([note, *model.names(comparison.results)])
     costs = [model.of_run(column) for column in model.LIMITS]

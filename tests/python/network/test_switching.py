@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 import waterfill
+from waterfill.analysis import tables
 from waterfill.errors import InputError
 from waterfill.network import protocols, resolve, shares, switching
 from waterfill.network.graph import Graph
@@ -161,3 +162,16 @@ def test_targets_hold_on_each_equal_link():
 )  # fmt: skip
 def test_what_has_no_fixed_path_is_refused(call, more, message):
     assert refusal(call, **more) == f"S.toml: {message}"
+
+
+def test_a_comparison_without_shares_shows_the_busiest_link():
+    compared = waterfill.compare(build(**DATACENTER), protocols=["dctcp", "maxnet"])
+    used = [
+        sum(result.summary.links[i].utilization for result in compared.results.values())
+        for i in range(len(compared.results["dctcp"].summary.links))
+    ]
+    first = compared.results["dctcp"].summary.links
+    assert compared.bottleneck == first[used.index(max(used))].name
+    runs = compared.document().runs
+    assert tables.chosen(runs) == "the link with the highest utilization over all runs"
+    assert runs["dctcp"].compare.jain_index_of_shares is None
