@@ -37,7 +37,7 @@ def evaluation(document: EvaluationDocument) -> list[Table | Text]:
         parts.append(printed(_COLUMNS, judged, expand=True))
     for one in judged:
         if one.verdict == "mixed":
-            lines = text.boundaries(one) or [f"fails in {text.failing(one)}"]
+            lines = text.boundaries(one) or [f"fails: {text.failing(one)}"]
             parts += [Text(f"{one.section} {one.title}: {line}") for line in lines[:_MOST_LINES]]
             if len(lines) > _MOST_LINES:
                 parts.append(Text(f"{one.section} {one.title}: {len(lines) - _MOST_LINES} more"))

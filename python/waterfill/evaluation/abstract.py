@@ -101,7 +101,7 @@ def _where(one: CriterionVerdict) -> str:
     found = boundaries(one)
     if found and len(found) <= _MOST:
         return "; ".join(found)
-    return f"not met in {failing(one, _MOST)}"
+    return f"not met in some cells ({failing(one, _MOST)})"
 
 
 def _criteria(count: int) -> str:

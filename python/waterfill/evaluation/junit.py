@@ -45,4 +45,4 @@ def text(document: EvaluationDocument, differences: Sequence[str] | None = None)
 
 def _details(one: CriterionVerdict) -> list[str]:
     failing = [titled(cell) for cell in one.cells if cell.verdict == "fails"]
-    return [one.question, deciding(one), *boundaries(one), f"fails in: {', '.join(failing)}"]
+    return [one.question, deciding(one), *boundaries(one), f"fails in: {'; '.join(failing)}"]

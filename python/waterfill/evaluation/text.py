@@ -119,7 +119,7 @@ def failing(one: CriterionVerdict, most: int = 4) -> str:
     """Return the grid's cells that fail by their values, of many the first ones."""
     names = [titled(cell) for cell in one.cells if cell.verdict == "fails" and not cell.added]
     left = len(names) - most
-    return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
+    return "; ".join(names[:most]) + (f"; and {left} more" if left > 0 else "")
 
 
 def parameter(one: Sensitivity) -> str:

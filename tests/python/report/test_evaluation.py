@@ -163,3 +163,11 @@ def test_two_cells_are_two_points_without_a_line(made_evaluation):
     found["cells"] = found.cells[:2]
     (chart,) = evaluation_charts.charts(found, "cubic", "c")
     assert [line.role for line in chart.lines] == ["share", "points", "points", "failed"]
+
+
+def test_cells_that_fail_are_apart_although_their_values_have_commas(made_evaluation):
+    found = document(made_evaluation).criteria[1]
+    for one, rival in zip(found.cells, ("cubic", "sack", "bbr"), strict=False):
+        one["verdict"], one["added"], one["values"] = "fails", False, {"rival": rival, "rtt": "1 s"}
+    first, second, *_ = text.failing(found).split("; ")
+    assert (first, second) == ("next to cubic, rtt 1 s", "next to sack, rtt 1 s")
