@@ -72,6 +72,10 @@ _TABLES = {
         "A table of a flow or of traffic. More: [acknowledgements of QUIC](recovery.md#quic).",
     ),
     "Traffic": ("`[[traffic]]`", "More: [traffic](traffic.md)."),
+    "Collective": (
+        "`[[collective]]`",
+        "Its messages are flows. More: [collectives](traffic.md#collectives).",
+    ),
 }
 
 

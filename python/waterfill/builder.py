@@ -27,6 +27,10 @@ Number: TypeAlias = "int | float"
 Level: TypeAlias = "str | Mapping[str, Any]"
 
 
+# Sections whose entries a file repeats, in its order.
+_SECTIONS = ("link", "flow", "traffic", "collective")
+
+
 class LinkKeys(TypedDict, total=False):
     """Keys of a link. A quantity is a number under a key with a unit suffix, or a text with its
     unit.
@@ -149,6 +153,21 @@ class TrafficKeys(_RoutedKeys, total=False):
     sizes: Any
     base_rtt_window: str
     base_rtt_window_s: Number
+
+
+class CollectiveKeys(TypedDict, total=False):
+    """Keys of a collective operation. A quantity is a number under a key with a unit suffix, or a
+    text with its unit.
+    """
+
+    algorithm: str
+    hosts: Sequence[str]
+    size: str
+    size_bytes: Number
+    chunks: int
+    start: str
+    start_s: Number
+    protocol: str
 
 
 class RootKeys(TypedDict, total=False):
@@ -321,6 +340,12 @@ class Scenario:
         given = {"kind": kind, "name": name, "from": from_, "to": to, "path": path, **keys}
         return self._add("traffic", name or kind, given)
 
+    def collective(self, name: str, kind: str, **keys: Unpack[CollectiveKeys]) -> Self:
+        """Add a collective operation of the kind "all-reduce" or "all-to-all", with the keys of
+        [[collective]].
+        """
+        return self._add("collective", name, {"name": name, "kind": kind, **keys})
+
     def params(self, protocol: str, **values: float | str | bool) -> Self:
         """Set parameters of a protocol, for example `params("maxnet", mu=0.95)`."""
         return self.set({f"params.{protocol}.{name}": value for name, value in values.items()})
@@ -335,10 +360,9 @@ class Scenario:
         Raises InputError where the scenario is wrong.
         """
         self.checked()
-        sections = ("link", "flow", "traffic")
-        root = {k: v for k, v in self._document.items() if k not in (*sections, "params")}
+        root = {k: v for k, v in self._document.items() if k not in (*_SECTIONS, "params")}
         blocks = [("", root)]
-        for section in sections:
+        for section in _SECTIONS:
             blocks += [(f"[[{section}]]", entry) for entry in self._document.get(section, ())]
         for protocol, values in self._document.get("params", {}).items():
             blocks.append((f"[params.{_key(protocol)}]", values))

@@ -132,7 +132,8 @@ def test_numbers_with_a_suffix():
         (builder.LinkKeys, "link", {"name", "from", "to", "rate", "delay"}),
         (builder.FlowKeys, "flow", {"name", "from", "to", "path"}),
         (builder.TrafficKeys, "traffic", {"kind", "name", "from", "to", "path"}),
-        (builder.RootKeys, "scenario", {"name", "link", "flow", "traffic", "params"}),
+        (builder.CollectiveKeys, "collective", {"name", "kind"}),
+        (builder.RootKeys, "scenario", {"name", *builder._SECTIONS, "params"}),
     ],
 )
 def test_every_key_of_a_file_is_typed(keys, section, named):

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from waterfill.analysis import hosts, notebook, seeds, series, shares, tables, transfers
+from waterfill.analysis.collectives import collectives
 from waterfill.analysis.documents import (
     BackendDifference,
     ComparedRun,
@@ -340,6 +341,7 @@ def figures(result: Result, allocated: Allocation, link: str) -> Figures:
         else None,
         flows=flows,
         hosts=hosts.of_run(result.summary),
+        collectives=collectives(result),
     )
 
 

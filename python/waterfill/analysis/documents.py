@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from waterfill.analysis.collectives import CollectiveResult
 from waterfill.analysis.hosts import HostFigures
 from waterfill.analysis.transfers import Overall
 from waterfill.contract.record import Record
@@ -50,8 +53,8 @@ class Figures(Record):
     those of all links in the window, `jain_index` that of the rates in the window, and
     `jain_index_of_shares` that of rate ÷ max-min share. `share_ratio` is of the window,
     `settling_s` and `start_up_s` are of the whole run. `transfers` covers all flows with a size; it
-    is None if no flow has one. `hosts` are of all flows together; results of 0.2.0 and before lack
-    it.
+    is None if no flow has one. `hosts` are of all flows together. Results of 0.2.0 and before lack
+    `hosts` and `collectives`.
     """
 
     bottleneck: str
@@ -67,6 +70,7 @@ class Figures(Record):
     transfers: Overall | None
     flows: list[FlowFigures]
     hosts: HostFigures | None = None
+    collectives: Sequence[CollectiveResult] = ()
 
 
 class ComparedRun(Summary):

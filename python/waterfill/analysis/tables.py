@@ -27,6 +27,7 @@ from waterfill.runs.result import last_end_s
 from waterfill.scenario.units import TIME, VOLUME, percent
 
 if TYPE_CHECKING:
+    from waterfill.analysis.collectives import CollectiveResult
     from waterfill.analysis.documents import Estimate, Figures
     from waterfill.analysis.hosts import HostFigures
     from waterfill.analysis.transfers import IncastSummary, Overall, SizeBin
@@ -415,6 +416,30 @@ INCASTS: Sequence[Column[IncastSummary]] = (
            seconds=1),
     Column("last flow max", lambda of: of.slowest_s, "ms", 1e-3, ".4g", short="max", seconds=1),
 )  # fmt: skip
+
+COLLECTIVES: Sequence[Column[CollectiveResult]] = (
+    Column("collective", lambda of: of.name),
+    Column("operation", lambda of: of.kind),
+    Column("hosts", lambda of: of.hosts),
+    Column("messages", lambda of: of.messages, where="page"),
+    Column("unfinished", lambda of: of.unfinished),
+    Column("completion", lambda of: of.completion_s, "ms", 1e-3, ".4g", seconds=1),
+    Column("least", lambda of: of.ideal_s, "ms", 1e-3, ".4g", seconds=1),
+    Column("bus bandwidth", lambda of: of.bus_bps, "Gbit/s", 1e9, ".4g", short="bus"),
+    Column("at least time", lambda of: of.ideal_bus_bps, "Gbit/s", 1e9, ".4g", where="page"),
+    Column("slowest ÷ median", lambda of: of.straggler, form=".2f", short="straggler"),
+)  # fmt: skip
+COLLECTIVES_NOTE = (
+    "least: each message alone, in the algorithm's order; bus: data that a host has to send ÷ "
+    "completion; straggler: slowest message ÷ median, largest of all steps."
+)
+
+# Of several runs, whose rows begin with the protocol: what the law decides.
+COMPARED_COLLECTIVES: Sequence[Column[tuple[str, CollectiveResult]]] = [
+    Column(**{**vars(column), "value": lambda row, of=column: of.value(row[1])})
+    for column in COLLECTIVES
+    if column.name not in ("operation", "hosts", "messages")
+]
 
 _CONTENTS: Mapping[str, str] = {
     "handshake": "",

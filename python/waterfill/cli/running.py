@@ -249,11 +249,13 @@ def _show_run(result: Result, bins: str | list[float]) -> None:
 
     show(*tables.run(result.summary))
     if result.network.has_transfers:
+        from waterfill.analysis.collectives import collectives
         from waterfill.analysis.transfers import by_size, edges, incast_summaries
 
         table = result.transfers
         show(*tables.transfers(by_size(table, edges(table, bins)), result.slowdown_contents))
         show(*tables.incasts(incast_summaries(table, result.network)))
+        show(*tables.collectives(collectives(result)))
 
 
 def _bins(text: str | None) -> str | list[float]:

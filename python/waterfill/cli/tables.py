@@ -22,6 +22,7 @@ from waterfill.runs.result import Document, fairness
 from waterfill.scenario.units import TIME
 
 if TYPE_CHECKING:
+    from waterfill.analysis.collectives import CollectiveResult
     from waterfill.analysis.conformance import Finding
     from waterfill.analysis.documents import BackendDifference, ComparedRun, Figures, OverSeeds
     from waterfill.analysis.response import LossCase
@@ -93,7 +94,7 @@ def run(summary: Summary) -> list[Table | Text]:
         parts.append(printed(model.FLOWS, flows))
         lossy = [(f.name, hosts.figures([f])) for f in flows if f.retransmissions or f.timeouts]
         if lossy:
-            parts.append(printed([_hosts("flow"), *model.LOSSES], lossy))
+            parts.append(printed([_first("flow"), *model.LOSSES], lossy))
     if writing := model.with_application(flows):
         parts += [*_listed(model.APPLICATIONS, writing, "flows"), Text(model.MESSAGES)]
     parts += [Text(line, style="yellow") for line in hosts.warnings(summary)]
@@ -205,12 +206,12 @@ def _groups(flows: Sequence[FlowSummary]) -> list[Table | Text]:
     found = _extremes(columns, list(groups.items()), "groups", ends)
     if len(groups) <= MAX_LINES:
         costs = [(name, hosts.figures(mine)) for name, mine in groups.items()]
-        found.append(printed([_hosts("group"), *model.LIMITS], costs))
+        found.append(printed([_first("group"), *model.LIMITS], costs))
     return found
 
 
-def _hosts(title: str) -> Column[model.Hosts]:
-    """Return the first column of a table of hosts."""
+def _first(title: str) -> Column[tuple[Any, ...]]:
+    """Return the first column of a table whose rows begin with a name."""
     return Column(title, lambda row: row[0])
 
 
@@ -242,6 +243,11 @@ def _completion(title: str, entries: Sequence[tuple[str, int, int, Times]]) -> l
 def incasts(rows: Sequence[IncastSummary]) -> list[Table | Text]:
     """Return the table of a run's incasts, or an empty list without one."""
     return [printed(model.INCASTS, rows)] if rows else []
+
+
+def collectives(rows: Sequence[CollectiveResult]) -> list[Table | Text]:
+    """Return the table of a run's collectives and a note, or an empty list without one."""
+    return [printed(model.COLLECTIVES, rows), Text(model.COLLECTIVES_NOTE)] if rows else []
 
 
 def transfers(rows: Sequence[SizeBin], contents: str) -> list[Table | Text]:
@@ -324,7 +330,7 @@ def compare(runs: Mapping[str, ComparedRun], seeds: int = 1) -> list[Table | Tex
         parts += [
             Text(),
             Text(head),
-            printed([_hosts("protocol"), *model.LIMITS], costs, tight=True),
+            printed([_first("protocol"), *model.LIMITS], costs, tight=True),
         ]
     warned = {name: hosts.warnings(run) for name, run in runs.items()}
     of_all = [line for line in warned[next(iter(runs))] if all(line in w for w in warned.values())]
@@ -337,6 +343,11 @@ def compare(runs: Mapping[str, ComparedRun], seeds: int = 1) -> list[Table | Tex
         parts += [Text(), printed([columns[0], *model.MOVED], moved)]
         contents = dict.fromkeys(f.transfers.ideal for _, f in moved if f.transfers)
         parts += [Text(model.slowdown(one)) for one in contents]
+    held = [(name, one) for name, mine in rows for one in mine.collectives]
+    if held:
+        columns = [_first("protocol"), *model.COMPARED_COLLECTIVES]
+        parts += [Text(), printed(columns, held)]
+        parts += [Text(model.COLLECTIVES_NOTE)]
     mine = first.compare
     notes = (
         f"util. (utilization) and queue (mean, p99, max): of {one_line(mine.bottleneck)}, "

@@ -18,7 +18,7 @@ from pathlib import Path
 from waterfill.errors import nearest, shown
 from waterfill.formats.layout import Layout
 from waterfill.formats.source import Source
-from waterfill.scenario.document import flow_name
+from waterfill.scenario.table import flow_name
 from waterfill.scenario.units import RATE, TIME, VOLUME, Quantity
 
 _COLUMNS: Mapping[str, tuple[Quantity, str]] = {

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from waterfill.contract.network import FlowSpec, Network, ParamValue
+    from waterfill.runs.transfers import Indexes, Numbers
 
 Document: TypeAlias = dict[str, Any]
 Which: TypeAlias = Literal["flows", "links", "traffic"]
@@ -245,7 +246,6 @@ class Result:
     def _transfers(self) -> pa.Table:
         import numpy as np
 
-        from waterfill.network import protocols
         from waterfill.runs import transfers
 
         empty: Columns = {name: ("f64", b"") for name in transfers.ARRIVED}
@@ -256,11 +256,33 @@ class Result:
         }
         end_s = self.summary.end_s
         found = transfers.collect(self.network, self.summary.flows, arrived, end_s)
+        ideal = transfers.ideal(found, self.network, self._header_bytes, self._ideal)
+        return transfers.to_table(found, ideal, self.network, self._ends)
+
+    def ideal_s(self, source: Indexes, size_bytes: Numbers) -> Numbers:
+        """Return the times (s) from start to last byte of flows alone in the network.
+
+        `source` has their places in `runs.transfers.sources(network)`, `size_bytes` their payload;
+        a flow of a traffic source takes its first route.
+        """
+        import numpy as np
+
+        from waterfill.runs import transfers
+
+        none, count = np.zeros(len(source)), np.zeros(len(source), dtype=np.int64)
+        flows = transfers.Transfers(
+            transfers.sources(self.network), source, count, count, none, size_bytes, none
+        )
+        return transfers.ideal(flows, self.network, self._header_bytes).time_s
+
+    @cached_property
+    def _header_bytes(self) -> dict[str, int]:
+        """Bytes of each protocol's header, those of laws in Python included."""
+        from waterfill.network import protocols
+
         known = protocols.with_header_sizes(protocols.load(), self.network.params)
         headers = {p.name: p.header_bytes for p in known.values()}
-        headers |= {name: law.header_bytes for name, law in (self.summary.laws or {}).items()}
-        ideal = transfers.ideal(found, self.network, headers, self._ideal)
-        return transfers.to_table(found, ideal, self.network, self._ends)
+        return headers | {name: law.header_bytes for name, law in (self.summary.laws or {}).items()}
 
     @property
     def slowdown_contents(self) -> str:
@@ -277,12 +299,12 @@ class Result:
     @cached_property
     def _ideal(self) -> str | None:
         """The scenario's key `ideal`."""
-        value = self._document.get("ideal")
+        value = self.document.get("ideal")
         return value if isinstance(value, str) else None
 
     @cached_property
-    def _document(self) -> dict[str, Any]:
-        """The scenario's file as a dictionary."""
+    def document(self) -> dict[str, Any]:
+        """The scenario as a dictionary with the structure of its file."""
         if sys.version_info >= (3, 11):
             import tomllib
         else:
@@ -293,7 +315,7 @@ class Result:
     def _ends(self) -> dict[str, tuple[str, str]]:
         """Start and end node of each link direction, by its name."""
         found: dict[str, tuple[str, str]] = {}
-        for link in self._document.get("link", ()):
+        for link in self.document.get("link", ()):
             found[link["name"]] = (link["from"], link["to"])
             found[f"{link['name']}:rev"] = (link["to"], link["from"])
         return found

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal, get_args
 
 import tomli_w
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Field,
     PlainSerializer,
@@ -26,9 +25,10 @@ from pydantic import (
 
 from waterfill.errors import InputError, shown
 from waterfill.scenario import distributions, links, traces
+from waterfill.scenario.collective import Collective, flow_name, messages
 from waterfill.scenario.distributions import Distribution
 from waterfill.scenario.fabric import Fabric
-from waterfill.scenario.table import Table
+from waterfill.scenario.table import Name, Table
 from waterfill.scenario.units import (
     FREQUENCY,
     PACKETS,
@@ -53,20 +53,6 @@ FOLLOWS_PROFILE = ("sample", "rto_min", "syn_rto")
 """Keys of a run whose default depends on `profile`."""
 # Linux's tcp_rtt_estimator: the variance term is at least TCP_RTO_MIN.
 LINUX_RTTVAR_MIN_S = 0.2
-
-# Names are part of key paths (flow.long.count) and take suffixes (long[0], link1:rev).
-_RESERVED = frozenset('.[]:="')
-
-
-def flow_name(value: str) -> str:
-    """Return a name of a link, flow or source; raise ValueError if key paths cannot contain it."""
-    if not value:
-        raise ValueError("must not be empty")
-    if value != value.strip():
-        raise ValueError(f"must not begin or end with a space, got {shown(value)}")
-    if not _RESERVED.isdisjoint(value):
-        raise ValueError(f'must not contain . [ ] : = or ", got {shown(value)}')
-    return value
 
 
 def _packets(value: object) -> int:
@@ -209,7 +195,6 @@ _LOAD_SCHEMA = WithJsonSchema(
         ]
     }
 )
-Name = Annotated[str, AfterValidator(flow_name)]
 Probability = Annotated[
     float, Field(ge=0, le=1), BeforeValidator(lambda v: number(v, minimum=0, maximum=1))
 ]
@@ -757,6 +742,8 @@ class Scenario(Table):
     """Flows of the scenario; optional if there is traffic."""
     traffic: list[Traffic] = []
     """Traffic in addition to the flows."""
+    collective: list[Collective] = []
+    """Collective operations, whose messages become flows."""
     params: dict[str, dict[str, Any]] = {}
     """Parameters of the protocols: params.PROTOCOL.NAME."""
 
@@ -875,13 +862,17 @@ class Scenario(Table):
             for link, written in zip(self.link, document["link"], strict=True):
                 if "buffer" not in link.model_fields_set:
                     del written["buffer"]
-        for section in ("flow", "traffic", "params", "link_defaults"):
+        messages_of = {flow_name(one, sent) for one in self.collective for sent in messages(one)}
+        document["flow"] = [flow for flow in document["flow"] if flow["name"] not in messages_of]
+        for section in ("flow", "traffic", "collective", "params", "link_defaults"):
             if not document[section]:
                 del document[section]
         return tomli_w.dumps(document)
 
 
-SECTIONS: dict[str, type[Table]] = {"link": Link, "flow": Flow, "traffic": Traffic}
+SECTIONS: dict[str, type[Table]] = {
+    "link": Link, "flow": Flow, "traffic": Traffic, "collective": Collective,
+}  # fmt: skip
 TABLES: dict[str, type[Table]] = {"fabric": Fabric}
 """Sections that are one table."""
 ENTRIES: dict[tuple[str, str], type[Table]] = {

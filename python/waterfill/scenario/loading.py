@@ -7,15 +7,17 @@ import os
 import re
 import sys
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from waterfill.errors import InputError, nearest, shortened, shown
+from waterfill.scenario import collective
 from waterfill.scenario.bulk import uncollected
 from waterfill.scenario.document import COMMAND_LINE, SECTIONS, Link, Scenario, file_of, labels
 from waterfill.scenario.fabric import Fabric, entries, fault_of
@@ -205,6 +207,7 @@ def _scenario(
     set_keys = override(raw, first) | dict(places or {})
     _build_fabric(raw, source, set_keys)
     set_keys = override(raw, others) | set_keys
+    _build_collectives(raw, source, set_keys)
     _fill_links(raw, source, set_keys)
     try:
         scenario = Scenario.model_validate(raw, context={"folder": Path(source).parent})
@@ -263,6 +266,39 @@ def _build_fabric(raw: dict[str, Any], source: str, set_keys: Mapping[str, str])
             same.update(other)
     raw["link"] = links
     raw.setdefault("ecmp", "pair")
+
+
+def _build_collectives(raw: dict[str, Any], source: str, set_keys: Mapping[str, str]) -> None:
+    """Add the messages of each `[[collective]]` to the flows, and its hosts to the entry."""
+    given = raw.get("collective")
+    flows = raw.setdefault("flow", []) if given else None
+    if not isinstance(given, list) or not isinstance(flows, list):  # the model says what is wrong
+        return
+    for entry in given:
+        if isinstance(entry, dict) and "hosts" not in entry:
+            entry["hosts"] = _ends(raw.get("link"))
+    try:
+        found = TypeAdapter(list[collective.Collective]).validate_python(given)
+    except ValidationError as error:
+        key, why = next(key_errors(raw, error, "collective"))
+        raise InputError(file_of(key, source, set_keys), key, why) from None
+    for label, one in zip(labels(given), found, strict=True):
+        if (fault := collective.fault_of(one)) is not None:
+            key = f"collective.{label}.{fault[0]}"
+            raise InputError(file_of(key, source, set_keys), key, fault[1])
+        flows += collective.entries(one)
+    raw.setdefault("ecmp", "pair")
+
+
+def _ends(given: Any) -> list[str]:
+    """Return the nodes of links that have links to one other node only, in the links' order."""
+    beside: defaultdict[str, set[str]] = defaultdict(set)
+    for link in given if isinstance(given, list) else ():
+        low, high = (link.get(key) for key in ("from", "to")) if isinstance(link, dict) else "  "
+        if isinstance(low, str) and isinstance(high, str):
+            beside[low].add(high)
+            beside[high].add(low)
+    return [node for node, others in beside.items() if len(others) == 1]
 
 
 def _fill_links(raw: dict[str, Any], source: str, set_keys: Mapping[str, str]) -> None:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from waterfill.analysis import hosts, transfers
+from waterfill.analysis.collectives import CollectiveResult, collectives
 from waterfill.contract.summary import LimitedBy, Summary
 from waterfill.errors import InputError, nearest, shown
 from waterfill.runs.result import Result, fairness
@@ -47,8 +48,11 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _completion_ms(name: str, moved: transfers.Overall) -> float | None:
-    found: float | None = moved.completion_s[name]
-    return None if found is None else 1e3 * found
+    return _ms(moved.completion_s[name])
+
+
+def _ms(time_s: float | None) -> float | None:
+    return None if time_s is None else 1e3 * time_s
 
 
 def _slowdown(name: str, moved: transfers.Overall) -> float | None:
@@ -130,8 +134,18 @@ OF_TRANSFERS: Mapping[str, tuple[str, Callable[[transfers.Overall], float | None
 }  # fmt: skip
 """Columns computed from a run's flows with a size, with their meanings and functions."""
 
+OF_COLLECTIVES: Mapping[str, tuple[str, Callable[[CollectiveResult], float | None]]] = {
+    "collective_ms": ("completion time of the slowest collective",
+                      lambda one: _ms(one.completion_s)),
+    "bus_bps": ("bus bandwidth of the slowest collective", lambda one: one.bus_bps),
+    "bus_of_ideal": ("the same ÷ that at the least time", lambda one: one.bus_of_ideal),
+}  # fmt: skip
+"""Columns computed from the run's collective that takes longest, with meanings and functions."""
+
 MEANINGS: Mapping[str, str] = {
-    name: meaning for columns in (COLUMNS, OF_TRANSFERS) for name, (meaning, _) in columns.items()
+    name: meaning
+    for columns in (COLUMNS, OF_TRANSFERS, OF_COLLECTIVES)
+    for name, (meaning, _) in columns.items()
 }
 """Meanings of the columns of every sweep."""
 
@@ -230,6 +244,11 @@ def row(result: Result, extra: Mapping[str, str]) -> Row:
     found: Row = {name: function(summary) for name, (_, function) in COLUMNS.items()}
     moved = transfers.overall(result.transfers)
     found |= {name: function(moved) for name, (_, function) in OF_TRANSFERS.items()}
+    held = max(collectives(result), key=lambda one: one.completion_s or math.inf, default=None)
+    found |= {
+        name: None if held is None else function(held)
+        for name, (_, function) in OF_COLLECTIVES.items()
+    }
     if any(not path for path in extra.values()):
         swings = _swings(result)
         found |= {name: swings[name] for name, path in extra.items() if not path}
