@@ -24,7 +24,7 @@
 //! | B, q, txBytes, ts | [`Hop`]: `rate`, `queue`, `sent`, `time` | bit/s, bytes, bytes, s |
 //!
 //! # Header
-//! [`Int`]: 42 bytes in data, for five routers. The simulator keeps the [`Stack`] next to the packet, in full precision.
+//! [`Int`]: 42 bytes in data, for five routers. The simulator keeps the `Stack` next to the packet, in full precision.
 //! Acknowledgements return it and keep the size that the scenario gives them.
 //!
 //! # Router
