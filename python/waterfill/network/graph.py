@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import patterns
 from waterfill.network.shortest import Step, entries, length
-from waterfill.network.switching import EqualRoutes, Pair
+from waterfill.network.switching import EqualRoutes
 from waterfill.scenario.document import Flow, Link, Scenario, Traffic
 from waterfill.scenario.units import TIME
 
@@ -166,7 +166,7 @@ class Graph:
         Raises InputError at `key` if a pair has no route.
         """
         try:
-            found = list(self._equal.cover(itertools.starmap(Pair, pairs)))
+            found = list(self._equal.cover(pairs))
         except LookupError as error:
             start, end = error.args[0]
             raise self.scenario.error(key, _no_route(start, end), "add a link") from None

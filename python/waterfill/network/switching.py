@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from waterfill.contract.network import ArrivalSpec, FlowSpec, Network, RouteSpec
+from waterfill.network.patterns import Pair
 from waterfill.network.shortest import Step, entries, length
 
-
-class Pair(NamedTuple):
-    """A sending and a receiving node."""
-
-    start: str
-    end: str
+Longest: TypeAlias = tuple[float, Pair]
+"""The largest base RTT (s) of some pairs of hosts, and its pair."""
 
 
 class SwitchedRoute(NamedTuple):
@@ -116,46 +113,19 @@ class EqualRoutes:
             self._between_s[start, end] = delay_s
         return self._between_s[start, end]
 
-    def base_rtts(self, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, float]]:
-        """Yield each pair with its base RTT (s), inf without a route both ways."""
-        ups, downs, delays_s = self._up, self._down, self._delays_s
-        own_s = {
-            node: sum(delays_s[of[node].direction] for of in (ups, downs) if node in of)
-            for node in self._arriving
-        }
-        first = {node: ups[node].end if node in ups else node for node in own_s}
-        last = {node: downs[node].end if node in downs else node for node in own_s}
-        both_s: dict[tuple[str, str], float] = {}
-        for pair in pairs:
-            start, end = pair
-            if first[start] == end or last[end] == start:
-                yield pair, self._delay_s(start, end) + self._delay_s(end, start)
-                continue
-            key = first[start], last[end]
-            if key not in both_s:
-                both_s[key] = self._delay_s(*key) + self._delay_s(first[end], last[start])
-            yield pair, both_s[key] + own_s[start] + own_s[end]
-
     def cover(self, pairs: Iterable[Pair]) -> Iterator[SwitchedRoute]:
         """Yield routes of the pairs that together cross each link which their data may cross, with
         the largest base RTT of all pairs that may cross the link.
 
         Raises LookupError with a pair that has no route.
         """
-        between: dict[str, dict[str, tuple[float, Pair]]] = {}
-        of_hosts: dict[int, tuple[float, Pair]] = {}
-        ups, downs = self._up, self._down
-        for pair, rtt_s in self.base_rtts(pairs):
+        of_switches, of_hosts = self._longest(pairs)
+        for rtt_s, pair in of_switches.values():
             if rtt_s == float("inf"):
                 raise LookupError(pair)
-            up, down = ups.get(pair.start), downs.get(pair.end)
-            for step in (up, down):
-                if step is not None and rtt_s > of_hosts.get(step.direction, (-1.0,))[0]:
-                    of_hosts[step.direction] = rtt_s, pair
-            first = pair.start if up is None else up.end
-            to_last = between.setdefault(pair.end if down is None else down.end, {})
-            if first not in to_last or rtt_s > to_last[first][0]:
-                to_last[first] = rtt_s, pair
+        between: dict[str, dict[str, Longest]] = {}
+        for (first, last), longest in of_switches.items():
+            between.setdefault(last, {})[first] = longest
         crossed: dict[int, _Crossed] = {}
         for last, sources in between.items():
             for link, found in self._crossed(last, sources):
@@ -164,15 +134,50 @@ class EqualRoutes:
         done: dict[int, float] = {}
         for link, (rtt_s, pair, links) in crossed.items():
             if done.get(link, -1.0) < rtt_s:
-                start = (ups[pair.start].direction,) if pair.start in ups else ()
-                yield self._noted((*start, *links), pair, rtt_s, done)
+                up = (self._up[pair[0]].direction,) if pair[0] in self._up else ()
+                yield self._noted((*up, *links), pair, rtt_s, done)
         for link, (rtt_s, pair) in of_hosts.items():
             if done.get(link, -1.0) < rtt_s:
                 yield self._noted((), pair, rtt_s, done)
 
-    def _crossed(
-        self, last: str, sources: Mapping[str, tuple[float, Pair]]
-    ) -> Iterator[tuple[int, _Crossed]]:
+    def _longest(
+        self, pairs: Iterable[Pair]
+    ) -> tuple[dict[tuple[str, str], Longest], dict[int, Longest]]:
+        """Return the largest base RTTs, inf without a route both ways: by the first and the last
+        switch of pairs, and by the only link of a host.
+        """
+        ups, downs = self._up, self._down
+        own_s = {
+            node: sum(self._delays_s[of[node].direction] for of in (ups, downs) if node in of)
+            for node in self._arriving
+        }
+        first = {node: ups[node].end if node in ups else node for node in own_s}
+        last = {node: downs[node].end if node in downs else node for node in own_s}
+        both_s: dict[tuple[str, str], float] = {}
+        none: Longest = (-1.0, ("", ""))
+        sent, received = dict.fromkeys(own_s, none), dict.fromkeys(own_s, none)
+        between: dict[tuple[str, str], Longest] = {}
+        for pair in pairs:  # a fabric may have millions
+            start, end = pair
+            key = first[start], last[end]
+            if key[0] == end or key[1] == start:  # one link, and no switch between them
+                key = end, end
+                rtt_s = self._delay_s(start, end) + self._delay_s(end, start)
+            else:
+                if key not in both_s:
+                    both_s[key] = self._delay_s(*key) + self._delay_s(first[end], last[start])
+                rtt_s = both_s[key] + own_s[start] + own_s[end]
+            if rtt_s > between.get(key, none)[0]:
+                between[key] = rtt_s, pair
+            if rtt_s > sent[start][0]:
+                sent[start] = rtt_s, pair
+            if rtt_s > received[end][0]:
+                received[end] = rtt_s, pair
+        of_hosts = {ups[node].direction: sent[node] for node in ups if sent[node] is not none}
+        of_hosts |= {d.direction: received[n] for n, d in downs.items() if received[n] is not none}
+        return between, of_hosts
+
+    def _crossed(self, last: str, sources: Mapping[str, Longest]) -> Iterator[tuple[int, _Crossed]]:
         """Yield the links on routes from some switches to the switch `last`, each once."""
         toward = self._leading(last)
         seen = {last}
@@ -191,13 +196,13 @@ class EqualRoutes:
         self, begun: tuple[int, ...], pair: Pair, rtt_s: float, done: dict[int, float]
     ) -> SwitchedRoute:
         """Return the route of a pair that begins with these links, and note its links as done."""
-        node = self._ends[begun[-1]] if begun else pair.start
-        rest = self.route(node, pair.end) if node != pair.end else ()
+        node = self._ends[begun[-1]] if begun else pair[0]
+        rest = self.route(node, pair[1]) if node != pair[1] else ()
         forward = (*begun, *rest)
         for link in forward:
             done[link] = max(rtt_s, done.get(link, 0.0))
         backs = tuple([back for i in reversed(forward) if (back := self._backs[i]) is not None])
-        reverse = backs if len(backs) == len(forward) else self.route(pair.end, pair.start)
+        reverse = backs if len(backs) == len(forward) else self.route(pair[1], pair[0])
         return SwitchedRoute(forward, reverse, rtt_s)
 
 

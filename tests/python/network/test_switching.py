@@ -91,6 +91,24 @@ def test_buffers_of_all_equal_links_count_the_flow():
     assert [flow.switched for flow in network.flows] == [True]
 
 
+def test_neighbors_cross_their_link_only():
+    """Also hosts without another link, and a switch and its host."""
+    link = {"name": "x", "from": "a", "to": "b", "rate": "1 Gbit/s", "delay": "3 us"}
+    one = {"name": "f", "from": "a", "to": "b"}
+    graph = Graph(build(flow=[one], link=[link]))
+    names = [direction.name for direction in graph.directions]
+    (route,) = graph.flows_cover()
+    assert [names[i] for i in route.forward] == ["x"]
+    assert (route.base_rtt_s, len(route.reverse)) == (pytest.approx(6e-6), 1)
+    for start, end, way in (("h0", "l0", "h0-l0"), ("l0", "h0", "h0-l0:rev")):
+        graph = Graph(build(flow=[one | {"from": start, "to": end}]))
+        (route,) = graph.flows_cover()
+        assert [graph.directions[i].name for i in route.forward] == [way]
+    assert (
+        waterfill.run(build(flow=[one], link=[link], duration="200 ms")).summary.flows[0].rate_bps
+    )
+
+
 def test_a_path_is_not_switched():
     listed = FLOW | {"path": ["h0-l0", "l0-s1", "l2-s1", "h5-l2"]}
     assert [flow.switched for flow in core(flow=[listed]).flows] == [False]
