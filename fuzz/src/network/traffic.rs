@@ -31,6 +31,7 @@ pub(super) fn traffic(u: &mut Unstructured<'_>, i: u8, links: usize, duration_s:
                 sizes_bytes: distribution(u, size),
                 flow,
                 routes: Vec::new(),
+                pairs: Vec::new(),
                 fan_in: 1,
             });
         }
