@@ -139,13 +139,16 @@ _SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 # Columns in seconds have two decimals, the others one.
 _LEAST = {"s": 0.05}
 _MOST = 1e4
+_FAST_BPS = 1e10
 
 
 def fitted(columns: Sequence[Column[Row]], rows: Sequence[Row]) -> list[Column[Row]]:
-    """Return the columns with a unit for durations in which the shortest one has digits.
+    """Return the columns with a unit for durations in which the shortest one has digits, and with
+    Gbit/s where no rate is below 10 Gbit/s.
 
     Columns in one unit get one unit.
     """
+    columns = _fast(columns, rows)
     durations_s: dict[str, list[float]] = {}
     for column in columns:
         if column.seconds:
@@ -161,6 +164,19 @@ def fitted(columns: Sequence[Column[Row]], rows: Sequence[Row]) -> list[Column[R
         if column.seconds else column
         for column in columns
     ]  # fmt: skip
+
+
+def _fast(columns: Sequence[Column[Row]], rows: Sequence[Row]) -> list[Column[Row]]:
+    """Return the columns with rates in Gbit/s if all rates but 0 are at least `_FAST_BPS`."""
+    rates = [column for column in columns if column.unit == "Mbit/s" and column.size == 1e6]
+    found = [column.value(row) for column in rates for row in rows]
+    known = [value for value in found if isinstance(value, float) and 0 < value < math.inf]
+    if not known or min(known) < _FAST_BPS:
+        return list(columns)
+    return [
+        replace(column, unit="Gbit/s", size=1e9) if column in rates else column
+        for column in columns
+    ]
 
 
 def _time_unit(unit: str, found_s: Sequence[float]) -> str:

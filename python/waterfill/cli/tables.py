@@ -77,9 +77,9 @@ def _head(summary: Summary, end: str = "", seeds: int = 1) -> Text:
 
 
 def _time(seconds: float) -> str:
-    """Return a time of a run as text, in s from 1 ms on."""
+    """Return a time of a run as text, in s from 0.1 s on."""
     rounded = float(f"{seconds:.6g}")
-    return TIME.format(rounded) if 0 < seconds < 1e-3 else f"{rounded:g} s"
+    return TIME.format(rounded) if 0 < seconds < 0.1 else f"{rounded:g} s"
 
 
 def run(summary: Summary) -> list[Table | Text]:
@@ -116,7 +116,8 @@ def run(summary: Summary) -> list[Table | Text]:
     for title, entries in (("source", sources), ("group", groups)):
         if entries:
             parts += _completion(title, entries)
-    parts.append(_fairness(summary))
+    if flows:
+        parts.append(_fairness(summary))
     if any(flow.retransmissions for flow in flows):
         parts.append(Text("retransmissions: of the whole run; drops: of the window."))
     if summary.decimated is not None:

@@ -50,4 +50,25 @@ def test_a_run_of_a_fabric_shows_its_rtt(waterfill, tmp_path):
     )
     shown = waterfill("run", "s.toml").out
     assert "µs" in shown
-    assert " us of 0.01 s" in shown
+    assert " us of 10 ms" in shown
+
+
+def test_fast_rates_are_in_gbit_per_second():
+    columns = [
+        Column("flow", lambda row: row[0]),
+        Column("rate", lambda row: row[1], "Mbit/s", 1e6, ".2f", ".2f"),
+    ]
+    fast = Table("", "", columns, [("a", 3e11), ("b", 0.0), ("c", 1e10)])
+    assert fast.text().split() == [
+        "flow",
+        "rate",
+        "Gbit/s",
+        "a",
+        "300.00",
+        "b",
+        "0.00",
+        "c",
+        "10.00",
+    ]
+    slow = Table("", "", columns, [("a", 3e11), ("b", 9e9)])
+    assert "Mbit/s" in slow.text()

@@ -144,6 +144,8 @@ def test_a_comparison_without_flows_has_no_columns_of_flows(waterfill, scenario)
         assert words in with_flows
         assert words not in without.out
     assert "util." in without.out
+    assert "Jain" in waterfill("run", scenario).out
+    assert "Jain" not in waterfill("run", "web.toml").out
 
 
 def test_run_takes_overrides(waterfill, scenario):
