@@ -346,8 +346,7 @@ def compare(runs: Mapping[str, ComparedRun], seeds: int = 1) -> list[Table | Tex
         parts += [Text(model.slowdown(one)) for one in contents]
     held = [(name, one) for name, mine in rows for one in mine.collectives]
     if held:
-        columns = [_first("protocol"), *model.COMPARED_COLLECTIVES]
-        parts += [Text(), printed(columns, held)]
+        parts += [Text(), printed([_first("protocol"), *model.COMPARED_COLLECTIVES], held)]
         parts += [Text(model.COLLECTIVES_NOTE)]
     mine = first.compare
     notes = (

@@ -69,6 +69,10 @@ TCP_IP_HEADER_BYTES = 40
 # Pareto distribution with this mean, in packets, and this shape.
 WEB_PACKETS = 30
 WEB_SHAPE = 1.35
+# RFC 6928.
+_WINDOW_PACKETS = 10
+LINE_RATE = frozenset({"hpcc", "powertcp"})
+"""Laws whose papers start a flow at the rate of its host's link (W_init = B·T)."""
 # Default shape of on and off periods, from the documentation of ns-2's Pareto on/off source.
 PERIOD_SHAPE = 1.5
 
@@ -150,7 +154,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
                         scenario.flow,
                         map(protocols.__getitem__, names),
                         routes,
-                        itertools.repeat(scenario),
+                        itertools.repeat(graph),
                     )
                 ),
             ),
@@ -493,7 +497,18 @@ def _base_rtt_window_s(flow: Flow, protocol: ProtocolInfo, scenario: Scenario) -
     return None if window_s is None or math.isinf(window_s) else window_s
 
 
-def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) -> FlowSpec:
+def _initial_window(flow: Flow, protocol: ProtocolInfo, route: Route, graph: Graph) -> int:
+    """Return a flow's initial window (packets), by default the protocol's."""
+    if flow.initial_window is not None:
+        return flow.initial_window
+    if protocol.name not in LINE_RATE:
+        return _WINDOW_PACKETS
+    first_bps = flow.access_rate or graph.directions[route.forward[0]].link.capacity
+    return math.ceil(first_bps * route.base_rtt_s / (8 * graph.scenario.packet_size))
+
+
+def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, graph: Graph) -> FlowSpec:
+    scenario = graph.scenario
     forward, reverse, pad_s, base_rtt_s = route
     stop, size, seed = flow.stop, flow.size, scenario.seed
     start_jitter, rtt_jitter = flow.start_jitter, flow.rtt_jitter
@@ -522,7 +537,7 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) 
         demand_bps=flow.demand
         if flow.application is None
         else _offered_bps(flow.application, sizes),
-        initial_window_packets=flow.initial_window,
+        initial_window_packets=_initial_window(flow, protocol, route, graph),
         pacing=flow.pacing,
         # RFC 9000 §13.2.2 recommends it for QUIC.
         delayed_ack=recovery == "quic" if flow.delayed_ack is None else flow.delayed_ack,
@@ -634,7 +649,7 @@ def _traffic(graph: Graph, index: int, protocol: ProtocolInfo | None) -> Iterato
         arrivals = ArrivalSpec(
             arrivals_per_s=arrivals_per_s,
             sizes_bytes=_distribution(sizes),
-            flow=_web_flow(traffic, name, protocol, route, scenario),
+            flow=_web_flow(traffic, name, protocol, route, graph),
             routes=tuple(tuple(RouteSpec(**r._asdict()) for r in group) for group in groups),
             fan_in=fan_in,
             at_s=at_s,
@@ -689,12 +704,12 @@ def _distribution(given: Distribution) -> DistributionSpec:
 
 
 def _web_flow(
-    traffic: Traffic, name: str, protocol: ProtocolInfo, route: Route, scenario: Scenario
+    traffic: Traffic, name: str, protocol: ProtocolInfo, route: Route, graph: Graph
 ) -> FlowSpec:
     """Return the common properties of a source's flows. Each flow has its own start and size."""
     like = Flow.model_construct(
         name=name,
-        initial_window=10 if traffic.initial_window is None else traffic.initial_window,
+        initial_window=traffic.initial_window,
         delayed_ack=traffic.delayed_ack,
         pacing=traffic.pacing,
         ecn=traffic.ecn,
@@ -710,7 +725,7 @@ def _web_flow(
         path=traffic.path,
         return_path=traffic.return_path,
     )
-    return _flow(like, protocol, route, scenario)
+    return _flow(like, protocol, route, graph)
 
 
 def _stop_s(entry: Flow | Traffic, duration_s: float) -> float:

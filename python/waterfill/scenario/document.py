@@ -586,9 +586,9 @@ class Flow(_Routed):
     base_rtt_window: Annotated[float, WINDOW] | None = None
     """Time (s) after which the hosts forget an RTT as the smallest, or "unlimited"; default: the
     scenario's."""
-    initial_window: Annotated[int, BeforeValidator(_packets), PACKETS.described()] = 10
+    initial_window: Annotated[int, BeforeValidator(_packets), PACKETS.described()] | None = None
     """Initial window (packets); one packet after the loss of more than one SYN. Explicit laws may
-    choose their own."""
+    choose their own. Default: 10; of hpcc and powertcp the rate of the host's link × base RTT."""
     delayed_ack: bool | None = None
     """True if the receiver acknowledges every second packet; default: true with recovery "quic",
     otherwise false."""
@@ -659,7 +659,7 @@ class Traffic(_Routed):
     sizes: _Sizes | None = None
     """Payload of the flows (bytes); default: Pareto, shape 1.35, mean 30 packets."""
     initial_window: Annotated[int, BeforeValidator(_packets), PACKETS.described()] | None = None
-    """Initial window of the flows (packets); default: 10."""
+    """Initial window of the flows (packets); default: as for flows."""
     delayed_ack: bool | None = None
     """True if the flows' receivers acknowledge every second packet; default: as for flows."""
     base_rtt_window: Annotated[float, WINDOW] | None = None

@@ -6,7 +6,7 @@ from known import PROTOCOLS
 from waterfill.contract.network import TrafficSpec
 from waterfill.errors import InputError
 from waterfill.network import graph, protocols, resolve
-from waterfill.scenario.loading import from_dict
+from waterfill.scenario.loading import from_dict, from_toml
 
 
 def link(name, start, end, rate="100 Mbit/s", delay="10 ms", **more):
@@ -466,3 +466,40 @@ def test_every_parameter_of_the_core_has_a_unit_that_python_reads():
     for info in protocols.load().values():
         for param in info.params:
             assert param.unit in {*protocols._NUMBERS, "flag", "choice"}, (info.name, param)
+
+
+@pytest.mark.parametrize("kind", ["flow", "web"])
+def test_laws_that_start_at_line_rate_have_a_window_of_the_host_link(kind):
+    text = """
+        duration = "1 ms"
+        [[link]]
+        name = "nic"
+        from = "a"
+        to = "s"
+        rate = "100 Gbit/s"
+        delay = "2 us"
+        [[link]]
+        name = "trunk"
+        from = "s"
+        to = "b"
+        rate = "10 Gbit/s"
+        delay = "4 us"
+    """
+    path = 'path = ["nic", "trunk"]'
+    text += {
+        "flow": f'[[flow]]\nname = "f"\n{path}\n',
+        "web": f'[[traffic]]\nkind = "web"\narrival_rate = "1000 /s"\n{path}\n',
+    }[kind]
+
+    def window(protocol, sets=()):
+        found = resolve.to_core(
+            from_toml(text, sets=[f"protocol={protocol}", *sets]), protocols.load()
+        )
+        flow = found.flows[0] if kind == "flow" else found.traffic[0].flows.flow
+        return flow.initial_window_packets
+
+    assert window("cubic") == 10
+    # 100 Gbit/s · 12 us of propagation; the trunk does not count.
+    assert window("hpcc") == window("powertcp") == 100
+    own = "flow.f.initial_window=7" if kind == "flow" else "traffic.web.initial_window=7"
+    assert window("hpcc", [own]) == 7

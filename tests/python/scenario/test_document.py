@@ -649,7 +649,7 @@ def test_defaults():
     assert found.rto_min == 1
     flow = found.flow[0]
     assert (flow.count, flow.start, flow.stop, flow.stagger) == (1, 0, None, 0)
-    assert (flow.initial_window, flow.weight, flow.delayed_ack) == (10, 1, None)
+    assert (flow.initial_window, flow.weight, flow.delayed_ack) == (None, 1, None)
     assert (flow.size, flow.rtt, flow.demand, flow.pacing, flow.ecn) == (None,) * 5
     link = found.link[0]
     assert (link.duplex, link.loss, link.loss_reverse, link.target) == (True, 0, 0, None)

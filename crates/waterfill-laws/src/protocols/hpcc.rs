@@ -47,7 +47,7 @@
 //! - T is one constant of the network in the paper (`base_rtt`). Without it, T is the connection's smallest RTT.
 //! - W_AI = B·T·(1 − η)/N. N = 100 gives the 80 bytes that the paper is said to use at 100 Gbit/s and 13 µs.
 //! - The sender's own link writes a record, too; in the authors' ns-3 code only switches do. The first acknowledgement only
-//!   stores its records and sets W_c = B·T. Until then the host's first window holds. A loss changes no window.
+//!   stores its records and sets W_c = B·T. The first window is the host's, B·T by default. A loss changes no window.
 //! - `reading = "htsim"` has four differences of csg-htsim's code. A packet leaves if all of it fits into W. τ/T is
 //!   divided in integers, so its weight is 0 or 1. Records are stored once per path, so txRate is the mean since the flow's
 //!   first acknowledgement. There is no W_c, so every acknowledgement multiplies the window.
