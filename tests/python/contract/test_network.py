@@ -181,6 +181,9 @@ def everything() -> Network:
         links=tuple(links),
         traffic=(*web, on_off),
         params={"maxnet": {"mu": 0.9, "arithmetic": "kernel", "average": True}},
+        switching=spec.SwitchingSpec(
+            choice="flowlet", gap_s=1e-3, nodes=tuple((i, i + 1) for i in range(len(links)))
+        ),
     )
 
 
