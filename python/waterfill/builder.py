@@ -60,6 +60,10 @@ class LinkKeys(TypedDict, total=False):
     mark_at: str
     mark_at_bytes: Number
     mark_at_packets: Number
+    mark_to: str
+    mark_to_bytes: Number
+    mark_to_packets: Number
+    mark_max: Number
     loss_model: Mapping[str, Any]
     reorder: Any
     duplicate: Number

@@ -779,7 +779,7 @@ pub(crate) fn check(network: &Network) -> Result<(), String> {
         if !link.faults.is_empty() || link.changes.iter().any(|c| c.restart || c.clock_step_s.is_some()) {
             return refused("fault", "not supported: the fluid model has no packets or routers to damage");
         }
-        if link.queue != (QueueSpec::Droptail { mark_at: None }) {
+        if link.queue != (QueueSpec::Droptail { mark_at: None, ramp: None }) {
             return refused("queue", "must be droptail without marks");
         }
     }

@@ -64,7 +64,7 @@ fn faults_and_packets_are_refused() {
         "link.a.shaper: not supported: the fluid model has no bursts; set the link's rate to the shaper's"
     );
     assert_eq!(
-        refused(&|n| n.links[0].queue = QueueSpec::Droptail { mark_at: Some(Level::Packets(5.0)) }),
+        refused(&|n| n.links[0].queue = QueueSpec::Droptail { mark_at: Some(Level::Packets(5.0)), ramp: None }),
         "link.a.queue: must be droptail without marks"
     );
     let fault = "link.a.fault: not supported: the fluid model has no packets or routers to damage";

@@ -49,7 +49,7 @@ pub use flow::{AckFrequencySpec, FlowSpec, RouteChangeSpec};
 pub use link::{BufferSpec, LinkSpec, ReorderSpec, ShaperSpec};
 pub use loss::LossSpec;
 pub use network::{MAX_FLOWS, Network, ParamValue, Params, TCP_IP_BYTES, params_from};
-pub use queue::{CodelSpec, DualPi2Spec, FqCodelSpec, FqPieSpec, Level, PieSpec, QueueSpec, RedSpec};
+pub use queue::{CodelSpec, DualPi2Spec, FqCodelSpec, FqPieSpec, Level, PieSpec, QueueSpec, RampSpec, RedSpec};
 pub use series::{ColumnType, Series};
 pub use summary::Summary;
 pub use switching::{PathChoice, SwitchingSpec};

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::check::MIN_TIME_S;
+use crate::check::{MIN_TIME_S, probability};
 use crate::cohabit::{CohabitSpec, ControllerSpec};
 
 /// Queue length in the unit that the scenario uses.
@@ -33,6 +33,9 @@ pub enum QueueSpec {
     Droptail {
         /// Backlog above which an arriving packet is marked, if the packet can be marked; `None` to mark no packets.
         mark_at: Option<Level>,
+        /// Marks with a probability that grows above `mark_at`; `None` to mark all packets there.
+        #[serde(default)]
+        ramp: Option<RampSpec>,
     },
     /// Random early detection (RED).
     Red(RedSpec),
@@ -55,8 +58,18 @@ pub enum QueueSpec {
 
 impl Default for QueueSpec {
     fn default() -> Self {
-        Self::Droptail { mark_at: None }
+        Self::Droptail { mark_at: None, ramp: None }
     }
+}
+
+/// End of the queue lengths between which the probability of a mark grows, from 0 at `mark_at`.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct RampSpec {
+    /// Backlog above which every packet is marked, in the unit of `mark_at`.
+    pub to: Level,
+    /// Probability at that backlog.
+    pub max_p: f64,
 }
 
 /// Parameters of RED and CHOKe.
@@ -179,9 +192,11 @@ impl QueueSpec {
     /// `queue_params.NAME: must be …`.
     pub fn check(&self) -> Result<(), String> {
         match self {
-            Self::Droptail { mark_at } => {
-                let good = mark_at.is_none_or(|level| level.amount() >= 0.0);
-                good.then_some(()).ok_or_else(|| "mark_at: must not be negative".into())
+            Self::Droptail { mark_at, ramp } => {
+                if mark_at.is_some_and(|level| level.amount() < 0.0) {
+                    return Err("mark_at: must not be negative".into());
+                }
+                ramp.map_or(Ok(()), |ramp| check_ramp(*mark_at, &ramp))
             }
             Self::Red(spec) | Self::Choke(spec) => spec.check(),
             Self::Codel(spec) => spec.check(),
@@ -296,4 +311,15 @@ impl CodelSpec {
         }
         Ok(())
     }
+}
+
+fn check_ramp(from: Option<Level>, ramp: &RampSpec) -> Result<(), String> {
+    let above = match (from, ramp.to) {
+        (Some(Level::Bytes(from)), Level::Bytes(to)) | (Some(Level::Packets(from)), Level::Packets(to)) => to > from,
+        _ => false,
+    };
+    if !above {
+        return Err("mark_to: must be above mark_at, in the same unit".into());
+    }
+    probability("mark_max", ramp.max_p)
 }

@@ -5,7 +5,7 @@ use waterfill_network::{
     AckFrequencySpec, ArrivalSpec, ChangeSpec, CodelSpec, CohabitSpec, ControllerSpec, CountDrops, DemandSpec,
     Distribution, DualPi2Spec, Effect, EstimatorSpec, FalseSignal, FaultSpec, FlowSpec, FqCodelSpec, FqPieSpec,
     HostEffect, HostFaultSpec, Level, LinkSpec, LossSpec, MAX_FLOWS, Network, ParamValue, PeriodSpec, PieSpec,
-    QueueSpec, RedSpec, ReorderSpec, RouteChangeSpec, RouteSpec, ShaperSpec, Trials, UpdateSpec,
+    QueueSpec, RampSpec, RedSpec, ReorderSpec, RouteChangeSpec, RouteSpec, ShaperSpec, Trials, UpdateSpec,
 };
 use waterfill_network::{TrafficKind, TrafficSpec};
 
@@ -327,9 +327,17 @@ const fn codel() -> CodelSpec {
 #[test]
 fn queue_disciplines() {
     assert_eq!(
-        of_queue(QueueSpec::Droptail { mark_at: Some(Level::Packets(-1.0)) }),
+        of_queue(QueueSpec::Droptail { mark_at: Some(Level::Packets(-1.0)), ramp: None }),
         "link.l.mark_at: must not be negative"
     );
+    let ramp = |to, max_p| {
+        let (mark_at, ramp) = (Some(Level::Packets(10.0)), Some(RampSpec { to, max_p }));
+        of_queue(QueueSpec::Droptail { mark_at, ramp })
+    };
+    for to in [Level::Packets(10.0), Level::Bytes(1e9)] {
+        assert_eq!(ramp(to, 0.5), "link.l.mark_to: must be above mark_at, in the same unit");
+    }
+    assert_eq!(ramp(Level::Packets(11.0), 1.5), "link.l.mark_max: must be in [0, 1], got 1.5");
     let red = RedSpec {
         min_threshold: Level::Packets(5.0),
         max_threshold: Level::Packets(15.0),

@@ -170,7 +170,7 @@ fn a_bottleneck_without_abc_makes_it_cubic() {
             let mut n = alone(12e6, 2, 0.133);
             for link in &mut n.links {
                 (link.routers, link.buffer) = (Some(Vec::new()), BufferSpec::Bytes(150 * 1500));
-                link.queue = QueueSpec::Droptail { mark_at: marks.then_some(Level::Packets(75.0)) };
+                link.queue = QueueSpec::Droptail { mark_at: marks.then_some(Level::Packets(75.0)), ramp: None };
             }
             n.flows[0].protocol = protocol.into();
             n.flows[0].ecn = Some(marks);

@@ -124,7 +124,7 @@ fn everything() -> Network {
     let links = [link("a", 1e7, 0.005, 30_000), link("b", 1e7, 0.005, 30_000)].concat();
     let flows = ["maxnet", "sack", "dctcp", "newreno"].map(|name| flow(name, name, &[0, 2], 2.0));
     let mut n = network(2.0, links, flows.into());
-    n.links[0].queue = QueueSpec::Droptail { mark_at: Some(Level::Packets(5.0)) };
+    n.links[0].queue = QueueSpec::Droptail { mark_at: Some(Level::Packets(5.0)), ramp: None };
     n.links[2].loss_model = Some(LossSpec::Periodic { every: 100 });
     n.links[2].duplicate = 0.01;
     n.links[2].reorder = Some(ReorderSpec { share: 0.01, delay_s: 0.004 });

@@ -159,7 +159,7 @@ fn queues() -> impl Strategy<Value = QueueSpec> {
     let packets = |n: u32| Level::Packets(f64::from(n));
     prop_oneof![
         Just(QueueSpec::default()),
-        (0u32..20).prop_map(move |k| QueueSpec::Droptail { mark_at: Some(packets(k)) }),
+        (0u32..20).prop_map(move |k| QueueSpec::Droptail { mark_at: Some(packets(k)), ramp: None }),
         (any::<bool>(), 1u32..8, 1u32..10, 0.05..1.0, any::<[bool; 2]>()).prop_map(
             move |(choke, min, more, max_p, [gentle, ecn])| {
                 let (min_threshold, max_threshold) = (packets(min), packets(min + more));

@@ -213,7 +213,7 @@ fn prague_and_cubic_share_a_dualpi2() {
 /// AccECN and RFC 8257's feedback tell DCTCP the same marks. With delayed acknowledgements they differ only in timing.
 #[test]
 fn dctcp_behaves_alike_with_both_feedbacks() {
-    let queue = QueueSpec::Droptail { mark_at: Some(Level::Packets(20.0)) };
+    let queue = QueueSpec::Droptail { mark_at: Some(Level::Packets(20.0)), ramp: None };
     for delayed_ack in [false, true] {
         let of = |feedback: &str| {
             let mut n = bottleneck(&queue, "dctcp", 4, None);
@@ -301,7 +301,7 @@ fn choke_limits_an_unresponsive_source() {
 #[test]
 fn marks_above_the_level_limit_the_queue_without_drops() {
     let standing = |mark_at: f64, ecn: bool| {
-        let queue = QueueSpec::Droptail { mark_at: Some(Level::Packets(mark_at)) };
+        let queue = QueueSpec::Droptail { mark_at: Some(Level::Packets(mark_at)), ramp: None };
         let mut n = bottleneck(&queue, "sack", 1, None);
         n.flows[0].ecn = Some(ecn);
         run(&n).1
@@ -369,6 +369,6 @@ fn invalid_parameters_are_refused_in_one_sentence() {
     assert_eq!(refused(lazy), "link.l.queue_params.target: must be below interval");
     let none = QueueSpec::FqCodel(FqCodelSpec { flows: 0, ..fq_codel() });
     assert_eq!(refused(none), "link.l.queue_params.flows: must be 1 to 65536, got 0");
-    let negative = QueueSpec::Droptail { mark_at: Some(Level::Packets(-1.0)) };
+    let negative = QueueSpec::Droptail { mark_at: Some(Level::Packets(-1.0)), ramp: None };
     assert!(refused(negative).contains("must not be negative"));
 }

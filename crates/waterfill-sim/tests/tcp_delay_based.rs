@@ -128,7 +128,7 @@ fn dctcp_keeps_the_queue_at_its_marks() {
     let bdp = 1e10 * 100e-6 / 12_000.0;
     for n in [1, 2, 10, 40] {
         let mut links = link("l", 1e10, 50e-6, 1500 * 1000);
-        links[0].queue = QueueSpec::Droptail { mark_at: Some(Level::Packets(40.0)) };
+        links[0].queue = QueueSpec::Droptail { mark_at: Some(Level::Packets(40.0)), ramp: None };
         let mut flows = flow("f", "dctcp", &[0], 0.3);
         flows.count = n;
         let (_, s) = run(&network(0.3, links.to_vec(), vec![flows]));

@@ -10,7 +10,7 @@ use crate::input::{below, byte, decades};
 
 pub(super) fn queue(u: &mut Unstructured<'_>, duration_s: f64) -> QueueSpec {
     match byte(u) % 9 {
-        0 => QueueSpec::Droptail { mark_at: Some(level(u)) },
+        0 => QueueSpec::Droptail { mark_at: Some(level(u)), ramp: None },
         1 => QueueSpec::Red(red(u)),
         2 => QueueSpec::Choke(red(u)),
         3 => QueueSpec::Codel(codel(u, duration_s)),

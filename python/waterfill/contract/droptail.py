@@ -23,9 +23,22 @@ class Packets:
 Level: TypeAlias = Bytes | Packets
 
 
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """End of the queue lengths between which the probability of a mark grows, and the probability
+    there.
+    """
+
+    to: Level
+    max_p: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Droptail:
-    """First-in, first-out queue, which marks packets above `mark_at`."""
+    """First-in, first-out queue, which marks packets above `mark_at`, all of them or with the
+    probability of `ramp`.
+    """
 
     kind: Literal["droptail"] = "droptail"
     mark_at: Level | None
+    ramp: Ramp | None = None

@@ -34,7 +34,7 @@ from waterfill.scenario.loading import from_dict
 
 LAW, RIVAL, QUEUE = "law", "rival", "queue"
 """Placeholders for protocols and for a link's queue in a suite's scenarios."""
-_OF_QUEUE = (["queue_params"], ["mark_at"])
+_OF_QUEUE = (["queue_params"], ["mark_at"], ["mark_to"], ["mark_max"])
 STAND_IN = "cubic"
 """Protocol in the scenario files of flows whose hosts are endpoints."""
 ROUTERS = ("all", "half", "none")

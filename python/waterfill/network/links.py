@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from waterfill.contract.droptail import Bytes, Droptail, Level, Packets
+from waterfill.contract.droptail import Bytes, Droptail, Level, Packets, Ramp
 from waterfill.contract.network import LinkChange
 from waterfill.scenario import links
 from waterfill.scenario.document import Flow, FlowFault, Link, LinkFault
@@ -24,7 +24,12 @@ _DROPTAIL = Droptail(mark_at=None)
 
 def droptail(link: Link) -> Droptail:
     """Resolve the queue of a drop-tail link. `queues` resolves all other disciplines."""
-    return _DROPTAIL if link.mark_at is None else Droptail(mark_at=level(link.mark_at))
+    if link.mark_at is None:
+        return _DROPTAIL
+    if link.mark_to is None:
+        return Droptail(mark_at=level(link.mark_at))
+    max_p = 1.0 if link.mark_max is None else link.mark_max
+    return Droptail(mark_at=level(link.mark_at), ramp=Ramp(level(link.mark_to), max_p))
 
 
 def loss_model(link: Link) -> elements.LossSpec | None:

@@ -408,6 +408,14 @@ class Link(Table):
         | None
     ) = None
     """Queue length above which a drop-tail queue marks ECN-capable packets."""
+    mark_to: (
+        Annotated[Buffer, BeforeValidator(links.level), WithJsonSchema(dict(links.LEVEL_SCHEMA))]
+        | None
+    ) = None
+    """Queue length above which each ECN-capable packet is marked. From `mark_at` to there the
+    probability grows from 0 to `mark_max`; default: `mark_at`."""
+    mark_max: Probability | None = None
+    """Probability of a mark at `mark_to`; default: 1."""
     loss_model: (
         Annotated[dict[str, Any], _as_written(links.read_loss), WithJsonSchema(links.loss_schema())]
         | None

@@ -341,6 +341,8 @@ def _plain_link(scenario: Scenario, link: Link) -> bool:
         and link.shaper is None
         and link.policer is None
         and link.mark_at is None
+        and link.mark_to is None
+        and link.mark_max is None
         and link.loss_model is None
         and link.rate_reverse is None
         and link.delay_reverse is None
@@ -355,6 +357,19 @@ def _plain_link(scenario: Scenario, link: Link) -> bool:
         and link.delay_trace is None
         and link.delay_trace_reverse is None
     )
+
+
+def _ramp(key: str, link: Link) -> Iterator[tuple[str, str]]:
+    """Check the levels between which the probability of a mark grows."""
+    low, high = link.mark_at, link.mark_to
+    if high is None:
+        if link.mark_max is not None:
+            yield f"{key}.mark_max", f"has no effect without mark_to, got {link.mark_max:g}"
+    elif low is None:
+        yield f"{key}.mark_to", f"needs mark_at, below it, got {shown(high.format())}"
+    elif high.unit != low.unit or high.amount <= low.amount:
+        got = f"{shown(low.format())} and {shown(high.format())}"
+        yield f"{key}.mark_to", f"must be above mark_at, in the same unit, got {got}"
 
 
 def _link(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]:
@@ -373,6 +388,7 @@ def _link(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]
     if link.mark_at is not None and link.queue != "droptail":
         got = f"got {link.mark_at.format()}"
         yield f"{key}.mark_at", f'not allowed with queue = "{link.queue}", {got}'
+    yield from _ramp(key, link)
     if link.loss_model is not None and link.loss > 0:
         yield f"{key}.loss_model", "not allowed together with loss; remove one of them"
 

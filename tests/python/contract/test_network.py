@@ -89,6 +89,7 @@ QUEUES = [
     elements.FqPie(pie=elements.PieSpec(**PIE), quantum_bytes=1514, flows=8),
 ]
 QUEUES.append(replace(QUEUES[1], kind="choke"))
+QUEUES.append(replace(QUEUES[0], ramp=droptail.Ramp(droptail.Bytes(6e3), 0.5)))
 LOSSES = [
     elements.Independent(p=0.01),
     elements.GilbertElliott(p=0.01, r=0.5, loss_good=0.0, loss_bad=1.0),

@@ -344,7 +344,7 @@ def test_the_whole_document():
         "rate_bps": 622e6,
         "delay_s": 0.0145,
         "buffer": {"unit": "bytes", "size": 6_220_000},
-        "queue": {"kind": "droptail", "mark_at": None},
+        "queue": {"kind": "droptail", "mark_at": None, "ramp": None},
         "loss": 0.0,
         "loss_model": None,
         "shaper": None,

@@ -42,12 +42,13 @@ def line_of(keys):
 
 def test_by_default_nothing_happens():
     for direction in core_of(""):
-        assert direction["queue"] == {"kind": "droptail", "mark_at": None}
+        assert direction["queue"] == {"kind": "droptail", "mark_at": None, "ramp": None}
         assert (direction["loss_model"], direction["reorder"]) == (None, None)
         assert (direction["shaper"], direction["rate_bps"]) == (None, 12e6)
         assert (direction["loss"], direction["duplicate"]) == (0, 0)
 
 
+DROPTAIL = {"kind": "droptail", "mark_at": None, "ramp": None}
 RED = {
     "min_threshold": {"packets": 5},
     "max_threshold": {"packets": 15},
@@ -80,9 +81,25 @@ PIE = {
 @pytest.mark.parametrize(
     ("keys", "core"),
     [
-        ('mark_at = "65 packets"', {"kind": "droptail", "mark_at": {"packets": 65}}),
-        ('mark_at = "100 kB"', {"kind": "droptail", "mark_at": {"bytes": 1e5}}),
-        ('mark_at = "0 packets"', {"kind": "droptail", "mark_at": {"packets": 0}}),
+        ('mark_at = "65 packets"', {**DROPTAIL, "mark_at": {"packets": 65}}),
+        ('mark_at = "100 kB"', {**DROPTAIL, "mark_at": {"bytes": 1e5}}),
+        ('mark_at = "0 packets"', {**DROPTAIL, "mark_at": {"packets": 0}}),
+        (
+            'mark_at = "100 kB"\nmark_to = "400 kB"\nmark_max = 0.2',
+            {
+                **DROPTAIL,
+                "mark_at": {"bytes": 1e5},
+                "ramp": {"to": {"bytes": 4e5}, "max_p": 0.2},
+            },
+        ),
+        (
+            'mark_at = "5 packets"\nmark_to = "6 packets"',
+            {
+                **DROPTAIL,
+                "mark_at": {"packets": 5},
+                "ramp": {"to": {"packets": 6}, "max_p": 1.0},
+            },
+        ),
         ('queue = "red"', {"kind": "red", **RED}),
         (
             'queue = "choke"\nqueue_params = {min_threshold = "10 kB", max_threshold = "30 kB", '
@@ -166,6 +183,17 @@ ERRORS = {
     "mark_at = 65": f"mark_at: {LEVEL}, got 65",
     'mark_at = "1 bdp"': f'mark_at: {LEVEL}, got "1 bdp"',
     'mark_at = "-3 packets"': ('mark_at: must not be negative, got "-3 packets"'),
+    "mark_max = 0.5": "mark_max: has no effect without mark_to, got 0.5",
+    'mark_to = "5 packets"': 'mark_to: needs mark_at, below it, got "5 packets"',
+    'mark_at = "5 packets"\nmark_to = "5 packets"': (
+        'mark_to: must be above mark_at, in the same unit, got "5 packets" and "5 packets"'
+    ),
+    'mark_at = "5 packets"\nmark_to = "9 MB"': (
+        'mark_to: must be above mark_at, in the same unit, got "5 packets" and "9 MB"'
+    ),
+    'mark_at = "5 packets"\nmark_to = "9 packets"\nmark_max = 2': (
+        "mark_max: must be in [0, 1], got 2"
+    ),
     'queue = "red"\nmark_at = "5 packets"': (
         'mark_at: not allowed with queue = "red", got 5 packets'
     ),

@@ -19,6 +19,7 @@ mod flow_queues;
 #[cfg(test)]
 mod peer;
 mod pie;
+mod ramp;
 mod red;
 
 pub use cohabit::ModuleBench;
@@ -32,6 +33,7 @@ use cohabit::{Cohabit, PerClassQueue};
 use dualpi2::DualPi2;
 use flow_queues::FlowQueues;
 use pie::{Pie, PieQueue};
+use ramp::Ramp;
 use red::Red;
 
 /// Queue of a link direction.
@@ -61,8 +63,11 @@ pub(crate) enum Screening {
 impl Queue {
     pub(crate) fn new(spec: &QueueSpec, context: QueueContext) -> Self {
         match spec {
-            QueueSpec::Droptail { mark_at: None } => Self::Fifo(Admission::DropTail),
-            QueueSpec::Droptail { mark_at: Some(level) } => Self::Fifo(Admission::MarkAbove(*level)),
+            QueueSpec::Droptail { mark_at: None, .. } => Self::Fifo(Admission::DropTail),
+            QueueSpec::Droptail { mark_at: Some(level), ramp: None } => Self::Fifo(Admission::MarkAbove(*level)),
+            QueueSpec::Droptail { mark_at: Some(level), ramp: Some(ramp) } => {
+                Self::Fifo(Admission::MarkRamp(Box::new(Ramp::new(*level, ramp, context.rng))))
+            }
             QueueSpec::Red(spec) => Self::Fifo(Admission::Red(Box::new(Red::new(spec, context)))),
             QueueSpec::Codel(spec) => {
                 Self::Scheduler(Box::new(CodelQueue::new(Codel::new(spec, context.packet_bytes))))
@@ -165,7 +170,7 @@ impl Queue {
     /// Notifies the discipline of the capacity of its link.
     pub(crate) fn notify_capacity(&mut self, capacity: Rate) {
         match self {
-            Self::Fifo(Admission::DropTail | Admission::MarkAbove(_)) => {}
+            Self::Fifo(Admission::DropTail | Admission::MarkAbove(_) | Admission::MarkRamp(_)) => {}
             Self::Fifo(Admission::Red(red)) => red.notify_capacity(capacity),
             Self::Fifo(Admission::Cohabit(module)) => module.notify_capacity(capacity),
             Self::Scheduler(scheduler) => scheduler.notify_capacity(capacity),
@@ -216,6 +221,8 @@ pub(crate) enum Admission {
     DropTail,
     /// Marks an ECN-capable packet that finds a backlog above this level (RFC 8257 §3.1).
     MarkAbove(Level),
+    /// Marks with a probability that grows with the backlog.
+    MarkRamp(Box<Ramp>),
     Red(Box<Red>),
     /// Protects explicit flows from TCP. Decisions are made in [`Queue::screen`].
     Cohabit(Box<Cohabit>),
@@ -230,6 +237,7 @@ impl Admission {
             }
             Self::DropTail | Self::MarkAbove(_) | Self::Cohabit(_) => Verdict::Accept,
             Self::Red(red) => red.on_arrival(arrival),
+            Self::MarkRamp(ramp) => ramp.on_arrival(arrival),
         }
     }
 }
