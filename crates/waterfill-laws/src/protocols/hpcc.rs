@@ -41,6 +41,7 @@
 //! # Readings and deviations
 //! The paper's full text was not at hand. The algorithm is the draft's (lines 2 to 27), as a public simulator quotes it.
 //! Defaults and W_AI are from a secondary source, so no claim of the paper is judged here.
+//!
 //! - A packet leaves while less than W is in flight, as in the authors' ns-3 code. So W counts as whole packets, rounded up,
 //!   and R limits a flow at rest. Rounded down, a window of 18.7 packets would let one flow carry 0.962 of its link. That
 //!   code steers a rate, with a window of rate times T, which is the same law.

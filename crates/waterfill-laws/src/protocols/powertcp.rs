@@ -39,6 +39,7 @@
 //!
 //! # Readings and deviations
 //! Equations and line numbers are those of the authors' preprint.
+//!
 //! - w_old is the window at the end of the last RTT, as in the algorithm. Eq. 7 has the window at the time when the
 //!   acknowledged packet was sent. In the second program 20 flows then queue 0.205 of b·τ, and 0.27 with the algorithm's.
 //! - A packet leaves while less than w is in flight, so w counts as whole packets, rounded up. See [`hpcc`](super::hpcc).
