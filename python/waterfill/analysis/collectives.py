@@ -58,6 +58,12 @@ class CollectiveResult(Record):
     steps: list[Step]
 
 
+def message_names(result: Result) -> set[str]:
+    """Return the names of the flows that are messages of a run's collectives."""
+    given = map(Collective.model_validate, result.document.get("collective", ()))
+    return {flow_name(one, message) for one in given for message in messages(one)}
+
+
 def collectives(result: Result) -> list[CollectiveResult]:
     """Return the collectives of a run on the simulator, in the order of its scenario."""
     given = result.document.get("collective", [])

@@ -247,7 +247,12 @@ def _document(result: Result, bins: str | list[float]) -> Document:
 def _show_run(result: Result, bins: str | list[float]) -> None:
     from waterfill.cli import tables
 
-    show(*tables.run(result.summary))
+    messages: set[str] = set()
+    if result.document.get("collective"):
+        from waterfill.analysis.collectives import message_names
+
+        messages = message_names(result)
+    show(*tables.run(result.summary, messages))
     if result.network.has_transfers:
         from waterfill.analysis.collectives import collectives
         from waterfill.analysis.transfers import by_size, edges, incast_summaries

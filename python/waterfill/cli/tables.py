@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -82,12 +82,15 @@ def _time(seconds: float) -> str:
     return TIME.format(rounded) if 0 < seconds < 0.1 else f"{rounded:g} s"
 
 
-def run(summary: Summary) -> list[Table | Text]:
-    """Return the tables of a run: flows or groups, links, traffic, and completion times."""
+def run(summary: Summary, messages: Container[str] = ()) -> list[Table | Text]:
+    """Return the tables of a run: flows or groups, links, traffic, and completion times.
+
+    Flows that are `messages` of collectives are left out: `collectives` sums them up.
+    """
     parts: list[Table | Text] = [_head(summary)]
     if summary.interrupted_at_s is not None:
         parts.append(Text(f"interrupted at {_time(summary.interrupted_at_s)}", style="yellow"))
-    flows = summary.flows
+    flows = [flow for flow in summary.flows if flow.group not in messages]
     if len(flows) > MAX_LINES:
         parts += _groups(flows)
     elif flows:
@@ -112,6 +115,7 @@ def run(summary: Summary) -> list[Table | Text]:
     groups = [
         (g.name, g.flows - waiting[g.name], g.completed, g.flow_completion_ms)
         for g in summary.groups
+        if g.name not in messages
     ]
     for title, entries in (("source", sources), ("group", groups)):
         if entries:
