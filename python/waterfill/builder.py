@@ -172,6 +172,7 @@ class CollectiveKeys(TypedDict, total=False):
     start: str
     start_s: Number
     protocol: str
+    initial_window: int | str
 
 
 class RootKeys(TypedDict, total=False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,11 @@ import numpy as np
 from waterfill.analysis.series import Series
 from waterfill.analysis.transfers import values
 from waterfill.contract.record import Record
-from waterfill.runs import transfers
+from waterfill.network.resolve import TCP_IP_HEADER_BYTES
 from waterfill.scenario.collective import Collective, Message, flow_name, messages
 
 if TYPE_CHECKING:
+    from waterfill.contract.network import FlowSpec
     from waterfill.runs.result import Result
 
 
@@ -47,7 +49,8 @@ class CollectiveResult(Record):
     """Time from the start to the arrival of the last byte."""
     ideal_s: float
     """The least time that the network allows it: the longest chain of messages that wait for each
-    other, each alone in the network, or what one host sends in a step, if that takes longer."""
+    other, each alone in the network, or all that one host sends on its link, if that takes
+    longer."""
     bus_bps: float | None
     """What a host has to send at least ÷ completion time, as benchmarks of collectives have it."""
     ideal_bus_bps: float
@@ -70,7 +73,9 @@ def collectives(result: Result) -> list[CollectiveResult]:
     if not given:
         return []
     table = result.transfers
-    rows = {name: row for row, name in enumerate(table["source"].cast("string").to_pylist())}
+    rows: dict[str, int] = {}
+    for row, name in enumerate(table["source"].cast("string").to_pylist()):
+        rows.setdefault(name, row)  # flows come before sources of traffic with the same name
     times = [values(table, key) for key in ("start_s", "completion_s")]
     found = []
     for entry in given:
@@ -135,18 +140,24 @@ def _steps(sent: Sequence[Message], start_s: Series, took_s: Series) -> list[Ste
 
 def _least_s(result: Result, sent: Sequence[Message], names: Sequence[str]) -> float:
     """Return `ideal_s` of a collective whose messages are the flows `names`."""
-    place = {flow.name: number for number, flow in enumerate(transfers.sources(result.network))}
+    sized = [flow for flow in result.network.flows if flow.size_bytes is not None]
+    place = {flow.name: number for number, flow in enumerate(sized)}
     source = np.array([place[name] for name in names])
-
-    def alone_s(sizes: Sequence[int]) -> Series:
-        return result.ideal_s(source, np.array(sizes, dtype=np.float64))
-
-    sizes: dict[tuple[int, str], int] = {}
-    for message in sent:
-        key = (message.step, message.source)
-        sizes[key] = sizes.get(key, 0) + message.size_bytes
-    together_s = alone_s([sizes[message.step, message.source] for message in sent])
+    sizes = np.array([message.size_bytes for message in sent], dtype=np.float64)
     ends: list[float] = []
-    for message, took_s in zip(sent, alone_s([m.size_bytes for m in sent]), strict=True):
+    for message, took_s in zip(sent, result.ideal_s(source, sizes), strict=True):
         ends.append(max((ends[index] for index in message.after), default=0.0) + float(took_s))
-    return max(*ends, float(together_s.max()))
+    return max(*ends, _busiest_s(result, [sized[number] for number in source]))
+
+
+def _busiest_s(result: Result, flows: Sequence[FlowSpec]) -> float:
+    """Return the longest time (s) that one host's link takes for all that the host sends."""
+    network = result.network
+    bits: dict[int, float] = {}
+    for flow in flows:
+        overhead = TCP_IP_HEADER_BYTES + result.header_bytes[flow.protocol]
+        size = flow.size_bytes or 0
+        packets = math.ceil(size / (network.packet_bytes - overhead))
+        link = flow.forward[0]
+        bits[link] = bits.get(link, 0.0) + 8 * (size + packets * overhead)
+    return max(sent / network.links[link].rate_bps for link, sent in bits.items())

@@ -233,6 +233,7 @@ def _document(result: Result, bins: str | list[float]) -> Document:
     """Return the summary, with completion times and slowdowns where flows have a size."""
     document: Document = dict(result.summary)
     if result.network.has_transfers:
+        from waterfill.analysis.collectives import collectives
         from waterfill.analysis.transfers import by_size, edges, incast_summaries, overall
 
         table = result.transfers
@@ -241,6 +242,8 @@ def _document(result: Result, bins: str | list[float]) -> Document:
         document["transfers_by_size"] = rows[:-1] or rows
         if incasts := incast_summaries(table, result.network):
             document["incasts"] = incasts
+        if held := collectives(result):
+            document["collectives"] = held
     return document
 
 

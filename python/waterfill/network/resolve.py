@@ -497,7 +497,9 @@ def _base_rtt_window_s(flow: Flow, protocol: ProtocolInfo, scenario: Scenario) -
     return None if window_s is None or math.isinf(window_s) else window_s
 
 
-def _initial_window(flow: Flow, protocol: ProtocolInfo, route: Route, graph: Graph) -> int:
+def _initial_window(
+    flow: Flow | Traffic, protocol: ProtocolInfo, route: Route, graph: Graph
+) -> int:
     """Return a flow's initial window (packets), by default the protocol's."""
     if flow.initial_window is not None:
         return flow.initial_window
@@ -649,7 +651,9 @@ def _traffic(graph: Graph, index: int, protocol: ProtocolInfo | None) -> Iterato
         arrivals = ArrivalSpec(
             arrivals_per_s=arrivals_per_s,
             sizes_bytes=_distribution(sizes),
-            flow=_web_flow(traffic, name, protocol, route, graph),
+            flow=_web_flow(
+                traffic, name, protocol, [route, *itertools.chain.from_iterable(groups)], graph
+            ),
             routes=tuple(tuple(RouteSpec(**r._asdict()) for r in group) for group in groups),
             fan_in=fan_in,
             at_s=at_s,
@@ -704,12 +708,15 @@ def _distribution(given: Distribution) -> DistributionSpec:
 
 
 def _web_flow(
-    traffic: Traffic, name: str, protocol: ProtocolInfo, route: Route, graph: Graph
+    traffic: Traffic, name: str, protocol: ProtocolInfo, routes: Sequence[Route], graph: Graph
 ) -> FlowSpec:
-    """Return the common properties of a source's flows. Each flow has its own start and size."""
+    """Return the common properties of a source's flows. Each flow has its own start, size and
+    route of `routes`; the initial window is that of the largest base RTT.
+    """
+    farthest = max(routes, key=lambda way: way.base_rtt_s)
     like = Flow.model_construct(
         name=name,
-        initial_window=traffic.initial_window,
+        initial_window=_initial_window(traffic, protocol, farthest, graph),
         delayed_ack=traffic.delayed_ack,
         pacing=traffic.pacing,
         ecn=traffic.ecn,
@@ -725,7 +732,7 @@ def _web_flow(
         path=traffic.path,
         return_path=traffic.return_path,
     )
-    return _flow(like, protocol, route, graph)
+    return _flow(like, protocol, routes[0], graph)
 
 
 def _stop_s(entry: Flow | Traffic, duration_s: float) -> float:

@@ -256,7 +256,7 @@ class Result:
         }
         end_s = self.summary.end_s
         found = transfers.collect(self.network, self.summary.flows, arrived, end_s)
-        ideal = transfers.ideal(found, self.network, self._header_bytes, self._ideal)
+        ideal = transfers.ideal(found, self.network, self.header_bytes, self._ideal)
         return transfers.to_table(found, ideal, self.network, self._ends)
 
     def ideal_s(self, source: Indexes, size_bytes: Numbers) -> Numbers:
@@ -273,11 +273,11 @@ class Result:
         flows = transfers.Transfers(
             transfers.sources(self.network), source, count, count, none, size_bytes, none
         )
-        return transfers.ideal(flows, self.network, self._header_bytes).time_s
+        return transfers.ideal(flows, self.network, self.header_bytes).time_s
 
     @cached_property
-    def _header_bytes(self) -> dict[str, int]:
-        """Bytes of each protocol's header, those of laws in Python included."""
+    def header_bytes(self) -> dict[str, int]:
+        """Bytes of each protocol's header in data packets, with those of laws in Python."""
         from waterfill.network import protocols
 
         known = protocols.with_header_sizes(protocols.load(), self.network.params)

@@ -143,22 +143,23 @@ def ideal(
     per_bit = np.zeros((len(rows), width))
     shared = np.zeros((len(rows), width))
     spray = network.switching is not None and network.switching.choice == "spray"
-    equal = switching.of_network(network) if spray else None
+    equal = None if network.switching is None else switching.of_network(network)
     fixed_s, opening_s, back_s = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows))
     payload, overhead = np.zeros(len(rows)), np.zeros(len(rows))
     demand_bps = np.full(len(rows), np.inf)
     for row, (entry, way) in enumerate(rows):
         forward, reverse = list(way.forward), list(way.reverse)
-        per_bit[row, 1 : 1 + len(forward)] = 1 / rate_bps[forward]
+        ways = equal if entry.switched else None
+        out, home = (_stages(ways, path) for path in (forward, reverse))
+        per_bit[row, 1 : 1 + len(forward)] = [1 / rate_bps[links].max() for links in out]
         if entry.access_bps is not None:
             per_bit[row, 0] = 1 / entry.access_bps
         shared[row] = per_bit[row]
-        if equal is not None and entry.switched:
-            each = [rate_bps[links].sum() for links in equal.stages(forward)]
-            shared[row, 1 : 1 + len(forward)] = 1 / np.array(each)
+        if ways is not None and spray:
+            shared[row, 1 : 1 + len(forward)] = [1 / rate_bps[links].sum() for links in out]
         one_way_s = delay_s[forward].sum() + way.pad_s
         ack_bits = bits * network.ack_bytes
-        returned = (1 / rate_bps[reverse]).sum()
+        returned = sum(1 / rate_bps[links].max() for links in home)
         back_s[row] = delay_s[reverse].sum() + way.pad_s + ack_bits * returned
         if entry.handshake:
             handshake_s = ack_bits * (per_bit[row].sum() + returned)
@@ -203,6 +204,11 @@ def ideal(
     if contents == "rtt":
         added_s += back_s[at] + own_s
     return Ideal(whole_s + added_s, added_s)
+
+
+def _stages(equal: switching.EqualRoutes | None, path: Sequence[int]) -> list[list[int]]:
+    """Return the links that a packet may take at each hop, of which the fastest takes least."""
+    return [[link] for link in path] if equal is None else equal.stages(path)
 
 
 def _routes(

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BeforeValidator, Field
 
 from waterfill.scenario.table import Name, Table
-from waterfill.scenario.units import TIME, VOLUME, whole
+from waterfill.scenario.units import PACKETS, TIME, VOLUME, packets, whole
 
 MAX_MESSAGES = 200_000
 
@@ -22,7 +22,7 @@ MAX_MESSAGES = 200_000
 class Collective(Table):
     """One [[collective]]: an operation in which hosts combine or exchange data, step by step.
 
-    Each message is a flow NAME-STEP-FROM-TO.
+    Each message is a flow NAME-STEP-FROM-TO, with a tree's chunks NAME-STEP-FROM-TO-CHUNK.
     """
 
     name: Name
@@ -36,7 +36,7 @@ class Collective(Table):
     at distances of N/2 to 1 and back. tree: up a binary tree and down again."""
     hosts: Annotated[list[str], Field(min_length=2)] | None = None
     """Hosts in the order of the algorithm; default: the nodes with links to one other node only,
-    in the order of the links."""
+    or all where none is like that, in the order of the links."""
     size: Annotated[float, replace(VOLUME, zero=False, whole=True)]
     """Data of each host (bytes); in an all-to-all a host keeps its own part."""
     chunks: Annotated[int, Field(ge=1), BeforeValidator(lambda v: whole(v, minimum=1))] = 1
@@ -46,6 +46,8 @@ class Collective(Table):
     """Start of the operation (s)."""
     protocol: str | None = None
     """Protocol of the flows; default: the scenario's."""
+    initial_window: Annotated[int, BeforeValidator(packets), PACKETS.described()] | None = None
+    """Initial window of the flows (packets); default: as for flows."""
 
     @property
     def members(self) -> Sequence[str]:
@@ -93,7 +95,8 @@ def fault_of(collective: Collective) -> tuple[str, str] | None:
         return "size", f"must be a byte for each host and chunk, got {VOLUME.format(size)}"
     number = _number(collective)
     if number > MAX_MESSAGES:
-        return "hosts", f"must give at most {MAX_MESSAGES} messages, got {number}"
+        key = "chunks" if collective.chunks > 1 else "hosts"
+        return key, f"must give at most {MAX_MESSAGES} messages, got {number}"
     return None
 
 
@@ -137,8 +140,9 @@ def entries(collective: Collective) -> Iterator[dict[str, Any]]:
             flow["after"] = [names[index] for index in message.after]
         else:
             flow["start"] = TIME.format(collective.start)
-        if collective.protocol is not None:
-            flow["protocol"] = collective.protocol
+        for key in ("protocol", "initial_window"):
+            if (value := getattr(collective, key)) is not None:
+                flow[key] = value
         yield flow
 
 

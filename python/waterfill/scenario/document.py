@@ -41,6 +41,7 @@ from waterfill.scenario.units import (
     Buffer,
     Quantity,
     number,
+    packets,
     whole,
 )
 
@@ -53,12 +54,6 @@ FOLLOWS_PROFILE = ("sample", "rto_min", "syn_rto")
 """Keys of a run whose default depends on `profile`."""
 # Linux's tcp_rtt_estimator: the variance term is at least TCP_RTO_MIN.
 LINUX_RTTVAR_MIN_S = 0.2
-
-
-def _packets(value: object) -> int:
-    if isinstance(value, str):
-        return int(replace(PACKETS, zero=False, at_most=2**31 - 1).parse(value))
-    return whole(value, minimum=1, maximum=2**31 - 1)
 
 
 @dataclass(frozen=True)
@@ -78,7 +73,7 @@ def _quantum(value: object) -> int | PacingTime:
             f'must be a number of packets such as "10 packets" or a time such as "1 ms", got '
             f"{shown(value)}"
         )
-    return _packets(value)
+    return packets(value)
 
 
 def _quantum_text(value: int | PacingTime) -> int | str:
@@ -594,7 +589,7 @@ class Flow(_Routed):
     base_rtt_window: Annotated[float, WINDOW] | None = None
     """Time (s) after which the hosts forget an RTT as the smallest, or "unlimited"; default: the
     scenario's."""
-    initial_window: Annotated[int, BeforeValidator(_packets), PACKETS.described()] | None = None
+    initial_window: Annotated[int, BeforeValidator(packets), PACKETS.described()] | None = None
     """Initial window (packets); one packet after the loss of more than one SYN. Explicit laws may
     choose their own. Default: 10; of hpcc and powertcp the rate of the host's link × base RTT."""
     delayed_ack: bool | None = None
@@ -666,7 +661,7 @@ class Traffic(_Routed):
     """
     sizes: _Sizes | None = None
     """Payload of the flows (bytes); default: Pareto, shape 1.35, mean 30 packets."""
-    initial_window: Annotated[int, BeforeValidator(_packets), PACKETS.described()] | None = None
+    initial_window: Annotated[int, BeforeValidator(packets), PACKETS.described()] | None = None
     """Initial window of the flows (packets); default: as for flows."""
     delayed_ack: bool | None = None
     """True if the flows' receivers acknowledge every second packet; default: as for flows."""

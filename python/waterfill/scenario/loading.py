@@ -291,14 +291,16 @@ def _build_collectives(raw: dict[str, Any], source: str, set_keys: Mapping[str, 
 
 
 def _ends(given: Any) -> list[str]:
-    """Return the nodes of links that have links to one other node only, in the links' order."""
+    """Return the nodes of links that have links to one other node only, or all where none is like
+    that, in the links' order.
+    """
     beside: defaultdict[str, set[str]] = defaultdict(set)
     for link in given if isinstance(given, list) else ():
         low, high = (link.get(key) for key in ("from", "to")) if isinstance(link, dict) else "  "
         if isinstance(low, str) and isinstance(high, str):
             beside[low].add(high)
             beside[high].add(low)
-    return [node for node, others in beside.items() if len(others) == 1]
+    return [node for node, others in beside.items() if len(others) == 1] or list(beside)
 
 
 def _fill_links(raw: dict[str, Any], source: str, set_keys: Mapping[str, str]) -> None:

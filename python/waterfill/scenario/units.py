@@ -411,3 +411,10 @@ def whole(value: object, *, minimum: int = 0, maximum: int = 2**63 - 1) -> int:
     if not minimum <= plain <= maximum:
         raise ValueError(f"must be from {minimum} to {maximum}, got {shown(value)}")
     return plain
+
+
+def packets(value: object) -> int:
+    """Return a number of packets, given as an integer or as a text; raise ValueError otherwise."""
+    if isinstance(value, str):
+        return int(replace(PACKETS, zero=False, at_most=2**31 - 1).parse(value))
+    return whole(value, minimum=1, maximum=2**31 - 1)

@@ -503,3 +503,15 @@ def test_laws_that_start_at_line_rate_have_a_window_of_the_host_link(kind):
     assert window("hpcc") == window("powertcp") == 100
     own = "flow.f.initial_window=7" if kind == "flow" else "traffic.web.initial_window=7"
     assert window("hpcc", [own]) == 7
+
+
+def test_a_pattern_at_line_rate_has_the_window_of_its_farthest_pair():
+    nodes = [("h0", "s"), ("h1", "s"), ("s", "t"), ("t", "h2")]
+    link = [
+        {"name": f"{a}-{b}", "from": a, "to": b, "rate": "12 Gbit/s", "delay": "1 us"}
+        for a, b in nodes
+    ]
+    web = {"kind": "web", "pattern": "all-to-all", "load": 0.1, "sizes": "1 kB"}
+    document = {"duration": "1 ms", "protocol": "hpcc", "link": link, "traffic": [web]}
+    found = resolve.to_core(from_dict(document), protocols.load())
+    assert found.traffic[0].flows.flow.initial_window_packets == 6  # 12 Gbit/s · 6 us

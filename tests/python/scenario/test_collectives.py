@@ -144,6 +144,29 @@ def test_several_messages_of_a_host_share_its_link():
     assert found.completion_s == pytest.approx(found.ideal_s * 1540 / 1500, rel=0.03)
 
 
+def test_the_least_time_is_a_bound_where_routes_differ():
+    links = [
+        {"name": f"{a}-{b}", "from": a, "to": b, "rate": rate, "delay": "1 us"}
+        for a, b, rate in (
+            ("h0", "s", "10 Gbit/s"), ("h1", "s", "10 Gbit/s"), ("s", "t", "1 Gbit/s"),
+            ("h2", "t", "10 Gbit/s"), ("h3", "t", "10 Gbit/s"),
+        )
+    ]  # fmt: skip
+    (found,) = collectives(waterfill.run(star(kind="all-to-all") | {"link": links}))
+    # h0 sends two of its three parts over 1 Gbit/s, and not all of them.
+    assert found.ideal_s == pytest.approx(2e6 * 1500 / 1460 * 8 / 1e9, rel=1e-2)
+    assert found.bus_of_ideal == pytest.approx(1 / 4, rel=0.07)  # four parts and acknowledgements
+
+
+def test_traffic_of_a_message_s_name_changes_nothing():
+    other = {"kind": "web", "name": "ring-0-h0-h1", "from": "h2", "to": "h3", "at": ["50 ms"]}
+    (alone,) = collectives(waterfill.run(star()))
+    (found,) = collectives(
+        waterfill.run(star() | {"traffic": [{**other, "sizes": "1 kB", "protocol": "window"}]})
+    )
+    assert found == alone
+
+
 def test_the_written_scenario_has_the_operation_and_gives_the_same_run():
     result = waterfill.run(star(protocol="dctcp"), set={"collective.ring.size": "1 MB"})
     again = loading.from_toml(result.scenario_toml)
