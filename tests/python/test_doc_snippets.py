@@ -244,7 +244,7 @@ def completed(text: str, document: dict[str, Any]) -> str:
         text = f'duration = "60 s"\nprotocol = "maxnet"\n{text}'
     if not {"link", "fabric"} & set(document):
         text += '\n[[link]]\nname = "l"\nfrom = "a"\nto = "b"\nrate = "1 Gbit/s"\n'
-    if not {"flow", "traffic"} & set(document):
+    if not {"flow", "traffic", "collective"} & set(document):
         first = document["link"][0]["name"]
         text += f'\n[[flow]]\nname = "f"\npath = ["{first}"]\n'
     return text

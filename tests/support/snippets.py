@@ -36,7 +36,7 @@ PARSED = (
     (r" --endpoint ", "needs a compiled library; tests/python/runs runs it"),
     (r" --on \S*linux", "needs root; tests/python/testbed runs it"),
     (
-        r" sweep (?:S|pair).toml| sweep examples",
+        r" sweep (?:S|pair|web|incast|all-reduce).toml| sweep examples",
         "starts a pool of workers; tests/python/sweeps runs it",
     ),
     (r" reproduce --all| reproduce \w[\w-]*$", "takes minutes; make test reproduces the papers"),
