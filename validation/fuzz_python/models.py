@@ -37,7 +37,7 @@ def _small(scenario: Scenario) -> bool:
     arrivals = sum(t.arrival_rate or 0.0 for t in scenario.traffic) * _RUN_S
     loads = sum(t.load or 0.0 for t in scenario.traffic)
     periods = [t.on for t in scenario.traffic if t.on] + [t.off for t in scenario.traffic if t.off]
-    windows = [f.initial_window for f in scenario.flow] + [
+    windows = [f.initial_window or 0 for f in scenario.flow] + [
         t.initial_window or 0 for t in scenario.traffic
     ]
     queues = str([link.queue_params for link in scenario.link])

@@ -2,6 +2,8 @@
 //!
 //! Every error is one sentence, `KEY: PROBLEM`, for example `measure: must be in the run`.
 
+mod switching;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use waterfill_laws::kernel::Arithmetic;

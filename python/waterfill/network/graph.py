@@ -11,14 +11,16 @@ import math
 import random
 from collections.abc import Iterable
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import patterns
 from waterfill.network.shortest import Step, entries, length
-from waterfill.network.switching import EqualRoutes
 from waterfill.scenario.document import Flow, Link, Scenario, Traffic
 from waterfill.scenario.units import TIME
+
+if TYPE_CHECKING:
+    from waterfill.network.switching import EqualRoutes
 
 
 class Direction(NamedTuple):
@@ -199,6 +201,8 @@ class Graph:
 
     @cached_property
     def _equal(self) -> EqualRoutes:
+        from waterfill.network.switching import EqualRoutes
+
         return EqualRoutes(self._leaving, self._delays_s, self._backs)
 
     def hosts(self, index: int) -> list[str]:
