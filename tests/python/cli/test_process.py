@@ -434,7 +434,8 @@ LONG = ("run", "s.toml", "--set", "duration=100000 s", "-o", "out")
 SLOW_WRITE = """
 import time
 from waterfill.runs.result import Result
-Result.write_into = lambda *_: (print("writing", flush=True), time.sleep(60))
+# Many short sleeps: a signal just before the system call of a long one would wait for its end.
+Result.write_into = lambda *_: (print("writing", flush=True), *map(time.sleep, 6000 * [0.01]))
 """
 
 
@@ -505,7 +506,7 @@ def test_a_signal_after_the_last_line_ends_at_once(folder, number):
     *python, code = WATERFILL
     # All is done, and the interpreter takes its time to end.
     wait = "import time; done = process.finish; process.finish = lambda: (done(), hold())"
-    hold = "hold = lambda: (print('end', flush=True), time.sleep(60))"
+    hold = "hold = lambda: (print('end', flush=True), *map(time.sleep, 6000 * [0.01]))"
     process = subprocess.Popen(
         [*python, code.replace("main()", f"{wait}\n{hold}\nmain()"), "run", "s.toml", "--json"],
         cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
