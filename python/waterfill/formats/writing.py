@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from waterfill.errors import one_line
 from waterfill.formats.layout import FlowPlan, Layout, LinkPlan, SourcePlan
-from waterfill.network.patterns import Hop, ends
+from waterfill.scenario.fabric import end_nodes
 from waterfill.scenario.units import RATE, TIME, VOLUME
 
 
@@ -101,8 +101,8 @@ def _source(layout: Layout, source: SourcePlan) -> Iterator[str]:
     yield "[[traffic]]"
     yield 'kind = "web"'
     yield f"pattern = {_string(source.pattern)}"
-    hops = [Hop(way.start, way.end, way.rate_bps) for link in layout.links for way in link.ways()]
-    if set(ends(hops)) != set(source.hosts):
+    links = ((way.start, way.end) for link in layout.links for way in link.ways())
+    if set(end_nodes(links)) != set(source.hosts):
         yield f"hosts = [{', '.join(map(_string, source.hosts))}]"
     if source.fan_in is not None:
         yield f"fan_in = {source.fan_in}"

@@ -17,6 +17,7 @@ from waterfill.errors import InputError, nearest, shown
 from waterfill.network import patterns
 from waterfill.network.shortest import Step, entries, length
 from waterfill.scenario.document import Flow, Link, Scenario, Traffic
+from waterfill.scenario.fabric import end_nodes
 from waterfill.scenario.units import TIME
 
 if TYPE_CHECKING:
@@ -207,7 +208,8 @@ class Graph:
 
     def hosts(self, index: int) -> list[str]:
         """Return the hosts of the index-th [[traffic]]'s pattern."""
-        return self.scenario.traffic[index].hosts or patterns.ends(self._hops())
+        links = ((hop.start, hop.end) for hop in self._hops())
+        return self.scenario.traffic[index].hosts or end_nodes(links)
 
     def capacity_bps(self, index: int) -> float:
         """Return the capacity (bit/s) to which the load of the index-th [[traffic]] is relative.

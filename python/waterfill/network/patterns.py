@@ -53,16 +53,6 @@ class Hop(NamedTuple):
     rate_bps: float
 
 
-def ends(hops: Iterable[Hop]) -> list[str]:
-    """Return the nodes with links to only one other node, or all nodes if there are none."""
-    beside: defaultdict[str, set[str]] = defaultdict(set)
-    for hop in hops:
-        beside[hop.start].add(hop.end)
-        beside[hop.end].add(hop.start)
-    found = [node for node, others in beside.items() if len(others) == 1]
-    return found or list(beside)
-
-
 def capacity_bps(hops: Iterable[Hop], hosts: Sequence[str]) -> float:
     """Return the total rate (bit/s) at which all hosts can send beyond their first switch.
 

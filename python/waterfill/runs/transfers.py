@@ -173,15 +173,8 @@ def ideal(
     packets = np.ceil(size / payload[at])
     last_bits = bits * (size - (packets - 1) * payload[at] + overhead[at])
     full_bits = bits * network.packet_bytes
-    before = np.cumsum(per_bit, axis=1)[at]
-    slowest = np.maximum.accumulate(shared, axis=1)[at]
-    after = np.cumsum(per_bit[:, ::-1], axis=1)[:, ::-1][at]
-    several = packets > 1
-    longest_s = last_bits * after[:, 0]
-    for j in range(width):
-        chain_s = full_bits * (before[:, j] + (packets - 2) * slowest[:, j])
-        chain_s = chain_s + last_bits * after[:, j]
-        longest_s = np.where(several, np.maximum(longest_s, chain_s), longest_s)
+    through_s = last_bits * np.cumsum(per_bit[:, ::-1], axis=1)[at, -1]  # the last packet alone
+    longest_s = _longest_s(per_bit[at], shared[at], packets, full_bits, last_bits)
     # The application writes a packet every full_bits / demand, and starts after the handshake.
     last_s = (packets - 1) * full_bits / demand_bps[at]
     pads = [entry.pad_jitter_s for entry in entries]
@@ -195,7 +188,7 @@ def ideal(
             volume_bits = (packets[i] - 1) * full_bits
             last_s[i] = entries[source].written_at_s(opened_s, volume_bits) - opened_s
     ways_s = np.where(shakes, 3, 1) * own_s
-    written_s = last_s + last_bits * after[:, 0] + ways_s
+    written_s = last_s + through_s + ways_s
     longest_s = longest_s + ways_s
     whole_s = np.asarray(fixed_s[at] + np.maximum(longest_s, written_s))
     added_s = np.zeros(len(at))
@@ -204,6 +197,25 @@ def ideal(
     if contents == "rtt":
         added_s += back_s[at] + own_s
     return Ideal(whole_s + added_s, added_s)
+
+
+def _longest_s(
+    per_bit: Numbers, shared: Numbers, packets: Numbers, full_bits: float, last_bits: Numbers
+) -> Numbers:
+    """Return the longest chain of waits of each transfer (s): see the head of this module.
+
+    `per_bit` and `shared` are the times of a bit (s) at each link, shape (transfers, links), the
+    latter where equal links share the packets.
+    """
+    before = np.cumsum(per_bit, axis=1)
+    slowest = np.maximum.accumulate(shared, axis=1)
+    after = np.cumsum(per_bit[:, ::-1], axis=1)[:, ::-1]
+    longest_s = last_bits * after[:, 0]
+    for j in range(per_bit.shape[1]):
+        chain_s = full_bits * (before[:, j] + (packets - 2) * slowest[:, j])
+        chain_s = chain_s + last_bits * after[:, j]
+        longest_s = np.where(packets > 1, np.maximum(longest_s, chain_s), longest_s)
+    return longest_s
 
 
 def _stages(equal: switching.EqualRoutes | None, path: Sequence[int]) -> list[list[int]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field
@@ -90,6 +91,18 @@ def entries(fabric: Fabric) -> list[dict[str, str]]:
          "delay": delay}
         for link in links
     ]  # fmt: skip
+
+
+def end_nodes(links: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the nodes with links to only one other node, or all nodes if there are none, in the
+    order of the links. `links` are pairs of nodes.
+    """
+    neighbors: defaultdict[str, set[str]] = defaultdict(set)
+    for low, high in links:
+        neighbors[low].add(high)
+        neighbors[high].add(low)
+    found = [node for node, others in neighbors.items() if len(others) == 1]
+    return found or list(neighbors)
 
 
 class FabricLink(NamedTuple):

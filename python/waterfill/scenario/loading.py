@@ -7,8 +7,7 @@ import os
 import re
 import sys
 import warnings
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from numbers import Integral
 from pathlib import Path
@@ -20,7 +19,7 @@ from waterfill.errors import InputError, nearest, shortened, shown
 from waterfill.scenario import collective
 from waterfill.scenario.bulk import uncollected
 from waterfill.scenario.document import COMMAND_LINE, SECTIONS, Link, Scenario, file_of, labels
-from waterfill.scenario.fabric import Fabric, entries, fault_of
+from waterfill.scenario.fabric import Fabric, end_nodes, entries, fault_of
 from waterfill.scenario.validation import (
     FormerKey,
     RateInBytes,
@@ -276,7 +275,7 @@ def _build_collectives(raw: dict[str, Any], source: str, set_keys: Mapping[str, 
         return
     for entry in given:
         if isinstance(entry, dict) and "hosts" not in entry:
-            entry["hosts"] = _ends(raw.get("link"))
+            entry["hosts"] = end_nodes(_pairs(raw.get("link")))
     try:
         found = TypeAdapter(list[collective.Collective]).validate_python(given)
     except ValidationError as error:
@@ -290,17 +289,12 @@ def _build_collectives(raw: dict[str, Any], source: str, set_keys: Mapping[str, 
     raw.setdefault("ecmp", "pair")
 
 
-def _ends(given: Any) -> list[str]:
-    """Return the nodes of links that have links to one other node only, or all where none is like
-    that, in the links' order.
-    """
-    beside: defaultdict[str, set[str]] = defaultdict(set)
+def _pairs(given: Any) -> Iterator[tuple[str, str]]:
+    """Yield the two nodes of each link of a document, of those that have them as texts."""
     for link in given if isinstance(given, list) else ():
-        low, high = (link.get(key) for key in ("from", "to")) if isinstance(link, dict) else "  "
-        if isinstance(low, str) and isinstance(high, str):
-            beside[low].add(high)
-            beside[high].add(low)
-    return [node for node, others in beside.items() if len(others) == 1] or list(beside)
+        pair = (link.get("from"), link.get("to")) if isinstance(link, dict) else (None, None)
+        if isinstance(pair[0], str) and isinstance(pair[1], str):
+            yield pair[0], pair[1]
 
 
 def _fill_links(raw: dict[str, Any], source: str, set_keys: Mapping[str, str]) -> None:

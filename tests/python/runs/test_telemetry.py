@@ -6,6 +6,7 @@ import heapq
 import itertools
 import math
 import statistics
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -87,7 +88,7 @@ class Incast:
         self.clock.run()
 
 
-class Sender:
+class Sender(ABC):
     """A host with a law that sets `window` by the records of its path."""
 
     def __init__(self, net: Incast, start: float) -> None:
@@ -127,8 +128,9 @@ class Sender:
         self.last = records
         self.transmit()
 
+    @abstractmethod
     def react(self, records: list[tuple[float, int, int]]) -> None:
-        raise NotImplementedError
+        """Change the window by the records of an acknowledged packet."""
 
     def next_rtt(self) -> bool:
         """Return True for the first acknowledgement of a packet that was sent in this RTT."""

@@ -15,6 +15,7 @@ from waterfill.errors import InputError
 from waterfill.formats import rules
 from waterfill.network import patterns, resolve
 from waterfill.scenario import distributions
+from waterfill.scenario.fabric import end_nodes
 from waterfill.scenario.loading import from_dict
 from waterfill.scenario.units import VOLUME
 from waterfill.scenario.workloads import WORKLOADS
@@ -94,10 +95,10 @@ def test_capacity_of_a_fat_tree_is_that_of_its_hosts():
     tree = rules.fat_tree(4, 1e9, 1e-6)
     hops = [patterns.Hop(*ends, p.rate_bps)
             for p in tree.links for ends in ((p.start, p.end), (p.end, p.start))]  # fmt: skip
-    assert patterns.ends(hops) == tree.hosts
+    assert end_nodes((hop.start, hop.end) for hop in hops) == tree.hosts
     assert patterns.capacity_bps(hops, tree.hosts) == 16e9
     ring = [patterns.Hop(a, b, 1e9) for a, b in itertools.permutations("abc", 2)]
-    assert patterns.ends(ring) == ["a", "b", "c"]
+    assert end_nodes((hop.start, hop.end) for hop in ring) == ["a", "b", "c"]
     assert patterns.capacity_bps(ring, ["a", "b", "c"]) == 6e9
     star = [patterns.Hop(*ends, 1e9) for h in "ab" for ends in ((h, "s"), ("s", h))]
     assert patterns.capacity_bps(star, ["a", "b"]) == 2e9
