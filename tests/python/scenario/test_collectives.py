@@ -101,6 +101,18 @@ def test_a_tree_sends_a_chunk_up_when_all_children_have(chunks):
 
 
 @pytest.mark.parametrize("algorithm", ["ring", "halving-doubling"])
+def test_a_step_begins_when_all_of_the_step_before_has_arrived(algorithm):
+    sent = messages(operation(8, algorithm=algorithm))
+    for message in sent:
+        before = {
+            place
+            for place, one in enumerate(sent)
+            if one.step == message.step - 1 and message.source in (one.source, one.target)
+        }
+        assert set(message.after) == before
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "halving-doubling"])
 def test_each_host_sends_what_it_must(algorithm):
     one = operation(8, 8000, algorithm=algorithm)
     for host in one.members:
