@@ -44,6 +44,11 @@ _QUANTITIES = {
 _TABLES = {
     "Scenario": ("The file", "Keys above the first table."),
     "Fabric": ("`[fabric]`", "More: [simulate a fabric](../howto/simulate-a-fabric.md)."),
+    "SeriesKeys": (
+        "`series`",
+        "A table, or only its size as text. More: "
+        "[what a run needs](../howto/write-a-scenario.md#what-a-run-needs).",
+    ),
     "Link": ("`[[link]]`", "More: [queues and faults](queues.md)."),
     "LinkEvent": (
         "`[[link.event]]`",
@@ -106,7 +111,7 @@ def expected(schema: Mapping[str, Any]) -> str:
         return f"`{schema['const']}`"
     if "$ref" in schema:
         name = _TABLES[schema["$ref"].rpartition("/")[2]][0]
-        return f"table {name}" if name in ("`application`", "`ack_frequency`") else name
+        return f"table {name}" if name in ("`application`", "`ack_frequency`", "`series`") else name
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(expected(one) for one in schema["anyOf"]))
     match schema.get("type"):

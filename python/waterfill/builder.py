@@ -199,7 +199,7 @@ class RootKeys(TypedDict, total=False):
     link_defaults: Mapping[str, Any]
     sample: str
     sample_s: Number
-    series: str
+    series: str | Mapping[str, Any]
     series_bytes: Number
     rto_min: str
     rto_min_s: Number
@@ -524,7 +524,8 @@ def _forms(section: str) -> dict[str, tuple[str, Any]]:
         if Buffer in parts or any(Buffer in get_args(part) for part in parts):
             units = ("bytes", "packets", *(["bdp"] if key.startswith("buffer") else []))
             forms |= {f"{key}_{unit}": (key, buffer(unit)) for unit in units}
-        for quantity in parts:
+        for part in parts:
+            quantity = getattr(part, "quantity", part)
             if isinstance(quantity, Quantity):
                 unit = next(u for u in ("bit/s", "s", "B", "packets") if u in quantity.units)
                 suffix = {"bit/s": "bps", "s": "s", "B": "bytes", "packets": "packets"}[unit]

@@ -94,6 +94,8 @@ pub struct Fluid {
     dropped_bytes: f64,
     delay_added: Duration,
     sample: Duration,
+    /// Indexes of the links with a series.
+    sampled_links: Vec<u32>,
     next_sample: Instant,
     sampled: Instant,
     flow_series: Series,
@@ -157,6 +159,7 @@ impl Fluid {
             dropped_bytes: 0.0,
             delay_added: Duration::ZERO,
             sample,
+            sampled_links: network.sampled_links(),
             next_sample: Instant::ZERO + sample,
             sampled: Instant::ZERO,
             flow_series: Series::default(),
@@ -584,9 +587,10 @@ impl Fluid {
             }
         }
         self.classes.iter_mut().for_each(Class::sampled);
-        for (i, link) in self.links.iter_mut().enumerate() {
+        for &l in &self.sampled_links {
+            let link = &mut self.links[l as usize];
             let (span, queue_max) = link.meter.sample();
-            let (i, drops) = (i as f64, span.dropped_packets.round());
+            let (i, drops) = (f64::from(l), span.dropped_packets.round());
             let row = [time, i, span.utilization, span.queue_bytes, queue_max, drops, 0.0, 0.0];
             let capacity: &[f64] = if varies { &[span.capacity.as_bps()] } else { &[] };
             self.link_series.push(&[&row[..], capacity].concat());
@@ -724,6 +728,9 @@ fn add_routers(
 
 /// Checks that a network has no features that the fluid model lacks.
 pub(crate) fn check(network: &Network) -> Result<(), String> {
+    if network.samples_of_links() > 1 {
+        return Err("series.step: not supported by the fluid model".into());
+    }
     for flow in &network.flows {
         let id = network.protocol_of(&flow.name, flow)?;
         if id.info().needs_packets {

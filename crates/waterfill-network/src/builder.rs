@@ -38,6 +38,7 @@ impl Network {
             flows: Vec::new(),
             traffic: Vec::new(),
             switching: None,
+            series: None,
             own: own::Laws::default(),
         };
         NetworkBuilder { network, error: None }

@@ -181,7 +181,8 @@ impl Estimate {
             self.bytes.add(cells * CELL_BYTES, || "sample".into());
             self.events.add(rows(flow) * samples * share, || "sample".into());
         }
-        let links = network.links.len() as f64;
+        let links = network.sampled_links().len() as f64;
+        let samples = samples * f64::from(network.samples_of_links());
         self.bytes.add(samples * links * (LINK_COLUMNS.len() as f64 + laws) * CELL_BYTES, || "sample".into());
         self.events.add(samples * (1.0 + links), || "sample".into());
     }

@@ -50,7 +50,7 @@ pub use link::{BufferSpec, LinkSpec, ReorderSpec, ShaperSpec};
 pub use loss::LossSpec;
 pub use network::{MAX_FLOWS, Network, ParamValue, Params, TCP_IP_BYTES, params_from};
 pub use queue::{CodelSpec, DualPi2Spec, FqCodelSpec, FqPieSpec, Level, PieSpec, QueueSpec, RampSpec, RedSpec};
-pub use series::{ColumnType, Series};
+pub use series::{ColumnType, Series, SeriesSpec};
 pub use summary::Summary;
 pub use switching::{PathChoice, SwitchingSpec};
 pub use traffic::{ArrivalSpec, PeriodSpec, RouteSpec, TrafficKind, TrafficSpec};

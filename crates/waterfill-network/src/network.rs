@@ -12,6 +12,7 @@ use waterfill_laws::registry::{AnyParams, ProtocolId};
 
 use crate::flow::FlowSpec;
 use crate::link::LinkSpec;
+use crate::series::SeriesSpec;
 use crate::switching::SwitchingSpec;
 use crate::traffic::TrafficSpec;
 
@@ -50,6 +51,9 @@ pub struct Network {
     /// Switches that choose the links of packets without a path of their own; `None` if all packets have one.
     #[serde(default)]
     pub switching: Option<SwitchingSpec>,
+    /// Links with time series; `None` if all have them, at each sample.
+    #[serde(default)]
+    pub series: Option<SeriesSpec>,
     /// Laws that programs provide, by name. They are not part of the serialized data.
     #[serde(skip)]
     pub own: own::Laws,
@@ -97,6 +101,18 @@ impl Network {
     pub fn name_of(&self, id: ProtocolId) -> &str {
         let own = if let ProtocolId::Own { law } = id { self.own.name(law) } else { None };
         own.unwrap_or(id.info().name)
+    }
+
+    /// Returns the indexes of the links with time series.
+    #[must_use]
+    pub fn sampled_links(&self) -> Vec<u32> {
+        self.series.as_ref().map_or_else(|| (0..).take(self.links.len()).collect(), |chosen| chosen.links.clone())
+    }
+
+    /// Returns the number of samples of links per sample of flows and traffic sources.
+    #[must_use]
+    pub fn samples_of_links(&self) -> u32 {
+        self.series.as_ref().map_or(1, |chosen| chosen.per_sample)
     }
 
     /// Returns the names of the series that a protocol's router and source record.

@@ -75,6 +75,9 @@ impl Network {
         }
         self.check_order()?;
         self.check_switching()?;
+        if let Some(chosen) = &self.series {
+            chosen.check(self.links.len())?;
+        }
         self.check_columns()?;
         for traffic in &self.traffic {
             self.check_traffic(&format!("traffic.{}", traffic.name), traffic)?;

@@ -59,13 +59,15 @@ def queues(
     result: Result, *, average_s: float = 0.0, links: Sequence[str] | None = None
 ) -> Drawing:
     """Plot the queue peaks per `average_s` of these links, or by default of the longest queues."""
+    for link in links or ():
+        result.check_sampled(link)
     found = RunCharts(result, PRINT, average_s=average_s)
     return _column(result, [found.queues(links=links or ())])
 
 
 def has_many_links(result: Result) -> bool:
     """Return True for a run with more links than its other figures show."""
-    return len(result.summary.links) >= _MANY_LINKS
+    return len(result.network.sampled_links) >= _MANY_LINKS
 
 
 def links(results: Mapping[str, Result]) -> Drawing:
@@ -75,7 +77,9 @@ def links(results: Mapping[str, Result]) -> Drawing:
     Up to three runs have a heat map; the distribution has all.
     """
     tails = replace(run_charts.queue_tails(results), title="")
-    first = next(iter(results.values())).summary
+    first = next(iter(results.values()))
+    drawn, of_all = len(first.sampled_links), len(first.network.links)
+    counted = f"{drawn} of {of_all}" if drawn < of_all else f"{of_all}"
     if len(results) == 1:
         tails = replace(tails, lines=[replace(line, name="") for line in tails.lines])
     heats = [
@@ -86,8 +90,8 @@ def links(results: Mapping[str, Result]) -> Drawing:
     panels = [replace(chart, method="") for chart in (tails, *heats)]
     return draw.figure(
         panels, columns=len(panels), size=(1.6 + 3.6 * len(panels), 4.6), share="", legend="below",
-        title=f"{first.scenario}: queues and utilization of all links",
-        caption=f"{len(first.links)} link directions; {combined}",
+        title=f"{first.summary.scenario}: queues and utilization of all links",
+        caption=f"{counted} link directions; {combined}",
     )  # fmt: skip
 
 

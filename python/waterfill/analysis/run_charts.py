@@ -100,8 +100,7 @@ class RunCharts:
     @cached_property
     def links(self) -> Binned:
         """Samples of the links, by interval."""
-        names = [link.name for link in self.result.summary.links]
-        return Binned(self.result, "links", names, self.grid)
+        return Binned(self.result, "links", self.result.sampled_links, self.grid)
 
     def all(self) -> list[Chart]:
         """Return all charts for which this run has data, in the order of a page."""
@@ -143,7 +142,8 @@ class RunCharts:
         packets = [(float(self.result.network.packet_bytes), "packets")]
         units = self.medium.volumes or packets
         unit, label = charts.scale(max_bytes or charts.largest(peaks), units)
-        rows = [self.links.names.index(link) for link in links] or self._busiest(peaks)
+        there = [self.links.names.index(link) for link in links if link in self.links.names]
+        rows = there if links else self._busiest(peaks)
         means = self.links.means("queue_bytes") if self.medium.means else peaks
         lines: list[Line] = []
         for row, colour in zip(rows, self._colours_of(rows), strict=True):
@@ -291,6 +291,8 @@ class RunCharts:
 
     def highest_bytes(self, link: str) -> float:
         """Return the maximum queue length of a link (bytes)."""
+        if link not in self.links.names:
+            return 0.0  # it has no time series
         return charts.largest(self.links.peaks("queue_max_bytes")[self.links.names.index(link)])
 
     # --- parts -----------------------------------------------------------------------------
@@ -434,7 +436,8 @@ class RunCharts:
         """
         if len(rows) <= self._max_links:
             return list(rows)
-        used = [link.utilization or 0.0 for link in self.result.summary.links]
+        of_all = self.result.summary.links
+        used = [of_all[i].utilization or 0.0 for i in self.result.network.sampled_links]
         return sorted(rows, key=lambda row: -used[row])[: self._max_links]
 
     def _left_out(self, rows: Sequence[int]) -> str:
@@ -483,7 +486,7 @@ def queue_tails(results: Mapping[str, Result]) -> Chart:
         ranks = np.geomspace(1, len(lengths), _MAX_CDF_POINTS)  # most points in the tail
         thin = np.unique(len(lengths) - ranks.astype(int))
         lines.append(Line(name, share[thin], colour, "step", x=lengths[thin] / unit))
-    sample_s = max((run.network.sample_s for run in results.values()), default=1.0)
+    sample_s = max((run.network.sample_of_links_s for run in results.values()), default=1.0)
     size, word = charts.time_unit(sample_s)
     return Chart(
         "queue-tails", "Queues of all links", f"queue ({label})", "share of samples above it",

@@ -54,6 +54,10 @@ def flow_series(result: Result, flow: str, column: str) -> tuple[Series, Series]
     Raises KeyError when the run has no such flow or column.
     """
     time_s = np.unique(numbers(result.links, "time_s"))
+    each = result.network.series.per_sample if result.network.series is not None else 1
+    if each > 1:  # links have samples in between; the run's last interval may be shorter
+        last = time_s[-1:] if len(time_s) % each else time_s[:0]
+        time_s = np.append(time_s[each - 1 :: each], last)
     values = np.zeros(len(time_s))
     mine_s, mine = samples(result, "flows", flow, column)
     # A flow has an extra row at its start, which may fall between sample times.

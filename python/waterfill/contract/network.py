@@ -7,7 +7,7 @@ Queues other than drop-tail, faults and distributions are in `elements`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import inf
@@ -304,6 +304,14 @@ class SwitchingSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesSpec:
+    """Links with time series, by index, and their samples per sample of flows."""
+
+    links: tuple[int, ...]
+    per_sample: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
     """The resolved network of a scenario.
 
@@ -325,6 +333,7 @@ class Network:
     flows: tuple[FlowSpec, ...]
     traffic: tuple[TrafficSpec, ...]
     switching: SwitchingSpec | None = None
+    series: SeriesSpec | None = None
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Network:
@@ -337,6 +346,16 @@ class Network:
         """Return the network as plain dictionaries and lists, for JSON."""
         document: dict[str, Any] = plain(self)
         return document
+
+    @property
+    def sampled_links(self) -> Sequence[int]:
+        """Indexes of the links with time series."""
+        return range(len(self.links)) if self.series is None else self.series.links
+
+    @property
+    def sample_of_links_s(self) -> float:
+        """Sampling interval of links (s)."""
+        return self.sample_s / (1 if self.series is None else self.series.per_sample)
 
     @property
     def has_transfers(self) -> bool:

@@ -65,9 +65,12 @@ def _sample_s(rtt_s: float, duration_s: float) -> float:
 def asked_sample_s(scenario: Scenario, network: Network) -> float:
     """Return the sampling interval (s) of the scenario, or that of its profile."""
     if scenario.profile == "wan" or "sample" in scenario.model_fields_set:
-        return scenario.sample
+        return scenario.sample_s
     scale = constants.scale_of(network)
-    return network.sample_s if scale is None else _sample_s(scale.rtt_s, scenario.duration)
+    if scale is None:
+        return network.sample_s
+    sample_s = _sample_s(scale.rtt_s, scenario.duration)
+    return scenario.model_copy(update={"sample": sample_s}).sample_s
 
 
 def _link(link: Link, scale: Scale, marks: bool) -> Link:

@@ -24,6 +24,7 @@ from waterfill.contract.network import (
     PeriodSpec,
     RouteChangeSpec,
     RouteSpec,
+    SeriesSpec,
     SwitchingSpec,
     TrafficSpec,
 )
@@ -50,6 +51,7 @@ from waterfill.scenario.document import (
     Traffic,
 )
 from waterfill.scenario.links import NOMINAL_RTT_S
+from waterfill.scenario.sampling import chosen
 from waterfill.scenario.units import MAX_COUNT, RATE, TIME, VOLUME, WINDOW
 from waterfill.scenario.unsupported import unsupported
 
@@ -135,7 +137,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
         seed=scenario.seed,
         duration_s=scenario.duration,
         measure_s=(scenario.measure_s[0], scenario.measure_s[1]),
-        sample_s=scenario.sample,
+        sample_s=scenario.sample_s,
         packet_bytes=int(scenario.packet_size),
         ack_bytes=int(scenario.ack_size),
         rto_min_s=scenario.rto_min,
@@ -162,6 +164,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
         traffic=tuple(traffic),
         switching=_switching(graph),
     )
+    network = replace(network, series=_series(scenario, network.links))
     _check_codes(scenario, network, protocols)
     _check_handshakes(scenario, network)
     each = sample_bytes(network, protocols, backend)
@@ -180,6 +183,14 @@ def _switching(graph: Graph) -> SwitchingSpec | None:
     if choice is None or choice == "pair":
         return None
     return SwitchingSpec(choice=choice, gap_s=gap_s, nodes=graph.nodes())
+
+
+def _series(scenario: Scenario, links: Sequence[LinkSpec]) -> SeriesSpec | None:
+    series = scenario.series
+    if series is None or (series.links is None and series.step is None):
+        return None
+    found = chosen([link.name for link in links], series.links)
+    return SeriesSpec(links=tuple(found), per_sample=scenario.samples_of_links)
 
 
 def _rerouted(
@@ -219,7 +230,8 @@ def sample_bytes(network: Network, protocols: Protocols, backend: str) -> int:
     of_links += _COHABIT * any(link.queue.kind == "cohabit" for link in network.links)
     merged = backend == "fluid" and sum(flow.count for flow in network.flows) > _MAX_EXPANDED
     rows = sum(1 if merged and _alike(flow) else flow.count for flow in network.flows)
-    numbers = rows * (_OF_FLOWS + of_flows) + len(network.links) * (_OF_LINKS + of_links)
+    of_sample = len(network.sampled_links) * (network.series.per_sample if network.series else 1)
+    numbers = rows * (_OF_FLOWS + of_flows) + of_sample * (_OF_LINKS + of_links)
     return NUMBER_BYTES * (numbers + len(network.traffic) * _OF_TRAFFIC)
 
 
@@ -230,16 +242,16 @@ def _sample_s(scenario: Scenario, bytes_each: int) -> float:
     A run has at least one sample, at its end. The interval follows from the scenario alone, so that
     a run writes the same bytes on every host.
     """
-    samples = math.ceil(scenario.duration / scenario.sample)
+    samples = math.ceil(scenario.duration / scenario.sample_s)
     limit = max(1, scenario.series_bytes // bytes_each)
     if samples <= limit:
-        return scenario.sample
-    return round(math.ceil(samples / limit) * scenario.sample, 12)
+        return scenario.sample_s
+    return round(math.ceil(samples / limit) * scenario.sample_s, 12)
 
 
 def decimation(scenario: Scenario, network: Network) -> Decimation | None:
     """Return the intervals before and after decimation, or None if the series fit the budget."""
-    asked_s = scenario.sample
+    asked_s = scenario.sample_s
     if scenario.profile != "wan":
         from waterfill.network import profile
 

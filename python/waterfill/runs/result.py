@@ -202,8 +202,22 @@ class Result:
 
         if not any(entry["name"] == name for entry in self.summary.get(which, [])):
             raise KeyError(name)
+        if which == "links":
+            self.check_sampled(name)
         table: pa.Table = getattr(self, which)
         return table.filter(pc.equal(table[NAME_COLUMN[which]].cast("string"), name))
+
+    def check_sampled(self, link: str) -> None:
+        """Raise InputError if a link has no time series."""
+        if link not in self.sampled_links:
+            why = f"chooses no time series of link {shown(link)}"
+            raise InputError(self.summary.scenario, "series.links", why, "add its name")
+
+    @property
+    def sampled_links(self) -> list[str]:
+        """Names of the link directions with time series: all, or those of `series.links`."""
+        links = self.network.links
+        return [links[index].name for index in self.network.sampled_links]
 
     def rates(self) -> pa.Table:
         """Return the flows' rates (bit/s) over time: `time_s`, then one column per flow.

@@ -28,6 +28,7 @@ from waterfill.scenario import distributions, links, traces
 from waterfill.scenario.collective import Collective, flow_name, messages
 from waterfill.scenario.distributions import Distribution
 from waterfill.scenario.fabric import Fabric
+from waterfill.scenario.sampling import SeriesKeys, SizeOrTable
 from waterfill.scenario.table import Name, Table
 from waterfill.scenario.units import (
     FREQUENCY,
@@ -207,7 +208,6 @@ _Spans = Annotated[
     PlainSerializer(lambda d: d.written(_PERIOD)),
     WithJsonSchema(distributions.json_schema(_PERIOD)),
 ]
-_BUDGET = replace(VOLUME, example="1 GB", zero=False, whole=True)
 # Larger than the series of every scenario of the examples, papers and benchmarks.
 _SERIES_BYTES = 1e9
 _PACKET_BYTES = replace(VOLUME, name="a size", example="1500 B", zero=False, whole=True)
@@ -702,9 +702,9 @@ class Scenario(Table):
     they follow from the largest base RTT and the rates of the links."""
     sample: Annotated[float, replace(SPAN, example="100 ms")] = 0.1
     """Sampling interval of the time series (s)."""
-    series: Annotated[float, _BUDGET] | None = None
-    """Maximum size of the time series (bytes). A run whose series would be larger takes samples at
-    a multiple of `sample`, and says so; default: 1 GB."""
+    series: Annotated[SeriesKeys, SizeOrTable()] | None = None
+    """Links with time series and their sampling interval, or only the maximum size of all series.
+    Default: all links, at each `sample`."""
     rto_min: Annotated[float, replace(SPAN, example="1 s")] = 1.0
     """Minimum retransmission timeout (s)."""
     syn_rto: Annotated[float, replace(SPAN, example="1 s")] = 1.0
@@ -783,8 +783,22 @@ class Scenario(Table):
 
     @property
     def series_bytes(self) -> int:
-        """Maximum size of the time series (bytes): `series`, or its default."""
-        return int(_SERIES_BYTES if self.series is None else self.series)
+        """Maximum size of the time series (bytes): `series.size`, or its default."""
+        size = self.series.size if self.series is not None else None
+        return int(_SERIES_BYTES if size is None else size)
+
+    @property
+    def samples_of_links(self) -> int:
+        """Number of samples of links per sample of flows: `sample` ÷ `series.step`, rounded."""
+        step_s = self.series.step if self.series is not None else None
+        return 1 if step_s is None else max(1, round(self.sample / step_s))
+
+    @property
+    def sample_s(self) -> float:
+        """Sampling interval of flows (s): `sample`, or the multiple of `series.step` next to it."""
+        if self.series is None or self.series.step is None:
+            return self.sample
+        return round(self.samples_of_links * self.series.step, 12)
 
     @property
     def measures_flows(self) -> bool:
@@ -876,7 +890,7 @@ class Scenario(Table):
 SECTIONS: dict[str, type[Table]] = {
     "link": Link, "flow": Flow, "traffic": Traffic, "collective": Collective,
 }  # fmt: skip
-TABLES: dict[str, type[Table]] = {"fabric": Fabric}
+TABLES: dict[str, type[Table]] = {"fabric": Fabric, "series": SeriesKeys}
 """Sections that are one table."""
 ENTRIES: dict[tuple[str, str], type[Table]] = {
     ("link", "event"): LinkEvent,

@@ -44,7 +44,7 @@ def refuse_unread(scenario: Scenario, command: str, more: Iterable[str] = ()) ->
     """
     unread = _RUN.union(more)
     for key in scenario.set_keys:
-        if key in unread:
+        if key.split(".")[0] in unread:
             raise InputError("command line", key, f"no effect on {command}", "remove it")
 
 

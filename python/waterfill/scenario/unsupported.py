@@ -7,12 +7,13 @@ from typing import Any
 
 from waterfill.errors import shown
 from waterfill.scenario import traces
-from waterfill.scenario.document import Application, Scenario
+from waterfill.scenario.document import SECTIONS, Application, Scenario
 
 # Keys whose behaviour a backend lacks, with the values that it does run.
 UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
     "fluid": {
         "ecmp": ("pair",),
+        "series.step": (),
         "link.loss": (0.0,),
         "link.loss_reverse": (0.0,),
         "link.queue": ("droptail",),
@@ -61,6 +62,8 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
     },
     "linux": {
         "ecmp": ("pair",),
+        "series.links": (),
+        "series.step": (),
         "link.queue": ("droptail", "cohabit"),
         "link.mark_at": (),
         "link.mark_to": (),
@@ -110,12 +113,13 @@ def unsupported(scenario: Scenario, backend: str) -> Iterator[tuple[str, str]]:
     """Yield (key, message) for every value that the backend does not support."""
     for path, runs in UNSUPPORTED.get(backend, {}).items():
         section, _, name = path.rpartition(".")
-        tables: list[Any] = getattr(scenario, section) if section else [scenario]
+        found = getattr(scenario, section) if section else scenario
+        tables: Any = found if section in SECTIONS else [found]
         for index, table in enumerate(tables):
-            value = getattr(table, name)
+            value = getattr(table, name, None)
             if value is None or value in runs:
                 continue
-            key = f"{scenario.key(section, index)}.{name}" if section else name
+            key = f"{scenario.key(section, index)}.{name}" if section in SECTIONS else path
             if isinstance(value, Application):
                 yield key, f'kind = "{value.kind}" is not supported by the {backend} backend'
                 continue

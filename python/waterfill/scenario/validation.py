@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ from waterfill.scenario.document import (
     labels,
 )
 from waterfill.scenario.links import read_aggregation, read_shaper
+from waterfill.scenario.sampling import chosen
 from waterfill.scenario.table import Table
 from waterfill.scenario.traces import Trace
 from waterfill.scenario.units import FREQUENCY, RATE, SPAN, STEP, TIME, VOLUME, Quantity
@@ -190,9 +192,33 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
         within = TIME.format(scenario.duration)
         got = f"{TIME.format(start)} to {TIME.format(end)}"
         yield "measure", f"must be a start and a later end within the run of {within}, got {got}"
+    yield from _series(scenario)
     if scenario.duration / scenario.sample > MAX_SAMPLES:
         got = TIME.format(scenario.sample)
         yield "sample", f"the run has more than {MAX_SAMPLES} samples, got {got}; use a longer time"
+
+
+def _series(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    series = scenario.series
+    if series is None:
+        return
+    names = [link.name for link in scenario.link]
+    both = [*names, *(f"{link.name}:rev" for link in scenario.link if link.duplex)]
+    for index, pattern in enumerate(series.links or ()):
+        if not chosen(both, [pattern]):
+            why = f"no link has a name like {shown(pattern)}{nearest(pattern, names)}"
+            yield f"series.links[{index}]", why
+    if series.step is None:
+        return
+    if scenario.duration / series.step > MAX_SAMPLES:
+        got = TIME.format(series.step)
+        why = f"the run has more than {MAX_SAMPLES} samples, got {got}; use a longer time"
+        yield "series.step", why
+    is_set = "sample" in scenario.model_fields_set
+    if is_set and not math.isclose(scenario.sample, scenario.sample_s):
+        step, sample = TIME.format(series.step), TIME.format(scenario.sample)
+        fits = TIME.format(scenario.sample_s)
+        yield "series.step", f'must divide sample, {sample}, got {step}; write sample = "{fits}"'
 
 
 def _unknown_link(scenario: Scenario) -> str:

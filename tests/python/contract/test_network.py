@@ -185,6 +185,7 @@ def everything() -> Network:
         switching=spec.SwitchingSpec(
             choice="flowlet", gap_s=1e-3, nodes=tuple((i, i + 1) for i in range(len(links)))
         ),
+        series=spec.SeriesSpec(links=(0, 2), per_sample=4),
     )
 
 

@@ -338,6 +338,7 @@ def test_the_whole_document():
         },
         "traffic": (),
         "switching": None,
+        "series": None,
     }
     assert links[0] == {
         "name": "link1",

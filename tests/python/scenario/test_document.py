@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from known import PROTOCOLS, ROOT
 from waterfill.errors import InputError
 from waterfill.network import resolve
-from waterfill.scenario.document import SECTIONS, Scenario
+from waterfill.scenario.document import SECTIONS, TABLES, Scenario
 from waterfill.scenario.loading import from_dict, from_toml, load, tomllib
 from waterfill.scenario.unsupported import UNSUPPORTED
 
@@ -502,7 +502,8 @@ def test_what_a_backend_does_not_support_is_refused_and_not_ignored():
 def test_unsupported_keys_exist(backend):
     for path in UNSUPPORTED[backend]:
         section, _, name = path.rpartition(".")
-        assert name in (SECTIONS[section] if section else Scenario).model_fields
+        model = {**SECTIONS, **TABLES}[section] if section else Scenario
+        assert name in model.model_fields
 
 
 def test_the_arithmetic_is_a_parameter_of_a_law():

@@ -50,11 +50,16 @@ pub(super) struct Record {
     due: BinaryHeap<Reverse<(Instant, Observation)>>,
     pub(super) events: u64,
     pub(super) places: Places,
-    /// Interval between samples.
+    /// Interval between samples of links.
     sample: Duration,
-    /// Time of the last sample.
+    /// Number of samples of links per sample of flows and traffic sources, and of those since the last one.
+    per_sample: u32,
+    since_sample: u32,
+    /// Time of the last sample of links, and of flows and traffic sources.
     pub(super) sampled: Instant,
-    /// Statistics of each link at the last sample.
+    flows_sampled: Instant,
+    /// Indexes of the links with a series, and the statistics of each at its last sample.
+    sampled_links: Vec<u32>,
     link_readings: Vec<Reading>,
     /// Bytes received by each flow, and from each traffic source, up to the last sample.
     flow_bytes: Vec<u64>,
@@ -100,7 +105,9 @@ impl Record {
         let varies = whole.links.iter().any(Link::varies);
         let capacity: &[&str] = if varies { &[CAPACITY_COLUMN] } else { &[] };
         let link_columns = [&LINK_COLUMNS[..], capacity, &queue_columns].concat();
-        let sample = Duration::from_secs(whole.network.sample_s);
+        let per_sample = whole.network.samples_of_links();
+        let sample = Duration::from_secs(whole.network.sample_s / f64::from(per_sample));
+        let sampled_links = whole.network.sampled_links();
         let due = [
             (whole.measure.0, Observation::WindowOpens),
             (whole.measure.1, Observation::WindowCloses),
@@ -111,8 +118,12 @@ impl Record {
             events: 0,
             places: Places::default(),
             sample,
+            per_sample,
+            since_sample: 0,
             sampled: Instant::ZERO,
-            link_readings: vec![Reading::default(); whole.links.len()],
+            flows_sampled: Instant::ZERO,
+            link_readings: vec![Reading::default(); sampled_links.len()],
+            sampled_links,
             flow_bytes: vec![0; whole.senders.len()],
             traffic_bytes: vec![0; whole.traffic.len()],
             flow_series: Series::with_signals(&FLOW_COLUMNS, &whole.network, &of_flows),
@@ -159,12 +170,31 @@ impl Record {
         }
     }
 
-    /// Appends one row per flow, link and traffic source to the time series.
-    pub(super) fn take_sample(&mut self, parts: &mut [&mut Part], now: Instant) {
-        let lasted_s = now.since(self.sampled).as_secs();
+    /// Appends one row per link, and at the end of the flows' interval one per flow and traffic source, to the time series.
+    fn take_sample(&mut self, parts: &mut [&mut Part], now: Instant) {
         self.sampled = now;
-        self.sample_flows(parts, now, lasted_s);
         self.sample_links(parts, now);
+        self.since_sample += 1;
+        if self.since_sample == self.per_sample {
+            self.sample_senders(parts, now);
+        }
+    }
+
+    /// Takes the samples of the rest of the last intervals.
+    pub(super) fn take_last_sample(&mut self, parts: &mut [&mut Part], end: Instant) {
+        if self.sampled < end {
+            self.sampled = end;
+            self.sample_links(parts, end);
+        }
+        if self.flows_sampled < end {
+            self.sample_senders(parts, end);
+        }
+    }
+
+    fn sample_senders(&mut self, parts: &[&mut Part], now: Instant) {
+        let lasted_s = now.since(self.flows_sampled).as_secs();
+        (self.flows_sampled, self.since_sample) = (now, 0);
+        self.sample_flows(parts, now, lasted_s);
         self.sample_traffic(parts, now, lasted_s);
     }
 
@@ -194,13 +224,13 @@ impl Record {
     }
 
     fn sample_links(&mut self, parts: &mut [&mut Part], now: Instant) {
-        for (i, reading) in self.link_readings.iter_mut().enumerate() {
-            let (part, l) = place(&self.places.links, i);
+        for (&i, reading) in self.sampled_links.iter().zip(&mut self.link_readings) {
+            let (part, l) = place(&self.places.links, i as usize);
             let link = &mut parts[part].links[l];
             let (span, queue_max) = link.sample(now, reading);
             let row = [
                 now.as_secs(),
-                i as f64,
+                f64::from(i),
                 span.utilization,
                 span.queue_bytes,
                 queue_max as f64,

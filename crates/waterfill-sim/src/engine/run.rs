@@ -44,9 +44,8 @@ impl Simulation {
             return true;
         }
         self.now = self.now.max(until);
-        if self.now == self.end && self.record.sampled < self.end {
-            // The rest of the last interval.
-            self.record.take_sample(&mut self.parts.iter_mut().collect::<Vec<_>>(), self.end);
+        if self.now == self.end {
+            self.record.take_last_sample(&mut self.parts.iter_mut().collect::<Vec<_>>(), self.end);
         }
         false
     }
