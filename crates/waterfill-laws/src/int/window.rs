@@ -124,15 +124,16 @@ impl<L: IntLaw> Source<L::Protocol> for IntSource<L> {
         let Some(stack) = self.arrived.as_deref_mut().filter(|stack| !stack.hops().is_empty()) else { return };
         let base_rtt = L::base_rtt(&self.params);
         let base_rtt = if base_rtt.is_zero() { ack.base_rtt } else { base_rtt };
+        let (acked, in_flight) = (ack.acked / self.packet, ack.in_flight / self.packet);
         if let Some(state) = self.state.as_deref_mut() {
             state.base_rtt = base_rtt;
             state.limit = stack.hops()[0].rate * base_rtt;
             let as_htsim = L::as_htsim(&self.params);
+            let ends = state.round.ends(acked, in_flight);
             let measured = fullest::<L>(stack.hops(), state.last.hops(), base_rtt);
             if let Some((level, lasted)) = measured {
                 let lasted = if as_htsim && lasted < base_rtt { Duration::ZERO } else { lasted };
                 state.level = smoothed(state.level, level, lasted, base_rtt);
-                let ends = state.round.ends(ack.acked / self.packet, ack.in_flight / self.packet);
                 L::react(state, &self.params, self.weight, ends);
             }
             if !as_htsim || measured.is_none() {
@@ -140,6 +141,9 @@ impl<L: IntLaw> Source<L::Protocol> for IntSource<L> {
             }
         } else {
             self.state = State::new(stack, base_rtt).map(Box::new);
+            if let Some(state) = &mut self.state {
+                state.round.ends(acked, in_flight);
+            }
         }
         stack.clear();
     }
