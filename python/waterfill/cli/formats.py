@@ -76,6 +76,13 @@ Flows = Annotated[
         parser=place,
     ),
 ]
+Origin = Annotated[
+    str | None,
+    Option(
+        metavar="TIME",
+        help="Time in the file of --flows at which the run begins. HPCC's lists begin at 2 s.",
+    ),
+]
 Pairs = Annotated[
     int | None,
     Option(min=1, metavar="N", help="Number of pairs of gravity (100), or of senders of incast."),
@@ -143,6 +150,7 @@ def import_(
     shift: Shift = None,
     traffic: Traffic = None,
     flows: Flows = None,
+    origin: Origin = None,
     pairs: Pairs = None,
     load: Load = None,
     count: Count = None,
@@ -186,6 +194,7 @@ def generate(
     oversubscription: Oversubscription = None,
     traffic: Traffic = None,
     flows: Flows = None,
+    origin: Origin = None,
     pairs: Pairs = None,
     load: Load = None,
     count: Count = None,
@@ -234,7 +243,7 @@ def _options(given: Mapping[str, Any]) -> Any:
         rate_bps=value("rate", RATE), delay_s=value("delay", TIME),
         oversubscription=over, unit_bps=value("unit", RATE), delay_unit_s=value("delay_unit", SPAN),
         bin_s=value("bin", SPAN), shift=given.get("shift"),
-        pattern=given["traffic"], flows=given["flows"],
+        pattern=given["traffic"], flows=given["flows"], origin_s=value("origin", SPAN),
         pairs=given["pairs"], load=load, sizes=given["arriving"], count=given["count"],
         size_bytes=None if size is None else int(size), duration_s=value("duration", TIME),
         seed=_SEED if given["seed"] is None else given["seed"],

@@ -72,6 +72,8 @@ class Options:
     """
     flows: Path | None = None
     """File of flows to use instead of a pattern, for `Format.read_flows`."""
+    origin_s: float | None = None
+    """Time in that file (s) at which the run begins: 0."""
     pairs: int | None = None
     """Number of pairs in gravity traffic, or of senders in an incast."""
     load: float | None = None
@@ -102,6 +104,7 @@ class Options:
             "--delay-unit": self.delay_unit_s and delay(self.delay_unit_s),
             "--bin": self.bin_s and TIME.format(self.bin_s), "--shift": self.shift or None,
             "--traffic": self.pattern, "--flows": self.flows, "--sizes": self.sizes,
+            "--origin": self.origin_s and TIME.format(self.origin_s),
             "--pairs": self.pairs, "--load": self.load, "--count": self.count,
             "--size": self.size_bytes if self.size_bytes is None else volume(self.size_bytes),
         }  # fmt: skip
@@ -402,7 +405,10 @@ def _finished(layout: Layout, options: Options) -> Layout:
         if last_s > 0.0 and last_s >= layout.duration_s:
             limit, got = TIME.format(last_s), TIME.format(layout.duration_s)
             why = f"must be above {limit}, the last start of a flow, got {got}"
-            raise InputError("--duration", "", why)
+            first_s = min(plan.start_s for plan in layout.flows)
+            late = first_s >= layout.duration_s
+            advice = f'or write --origin "{TIME.format(first_s)}"' if late else ""
+            raise InputError("--duration", "", why, advice)
     elif last_s >= layout.duration_s:  # lists of HPCC begin at 2 s
         layout.duration_s += last_s
     if options.duration_s is None:
@@ -558,6 +564,17 @@ def _check_pairs(hosts: int, pattern: str, most: int) -> None:
         raise InputError("--traffic", "", why)
 
 
+def _since(source: str, row: table.TableRow, time_s: float, options: _Filled) -> float:
+    """Return a row's time (s) from `--origin` on. That of a row with `after` is a pause."""
+    if not options.origin_s or row.after:
+        return time_s
+    if time_s < options.origin_s:
+        got, origin = TIME.format(time_s), TIME.format(options.origin_s)
+        why = f"the flow's time is before the --origin {origin}, got {got}"
+        raise InputError(source, f"line {row.line}", why, "use an earlier --origin")
+    return round(time_s - options.origin_s, 12)
+
+
 def _planned(
     layout: Layout, source: str, rows: Sequence[table.TableRow], options: _Filled
 ) -> list[FlowPlan]:
@@ -571,8 +588,9 @@ def _planned(
     plans = traffic.flows(layout, [row.ends for row in rows], options.seed)
     names = [row.name or plan.name for plan, row in zip(plans, rows, strict=True)]
     found = [
-        replace(plan, name=name, start_s=row.start_s, size_bytes=row.size_bytes,
-                demand_bps=row.demand_bps, stop_s=row.stop_s, count=row.count * options.count,
+        replace(plan, name=name, start_s=_since(source, row, row.start_s, options),
+                size_bytes=row.size_bytes, demand_bps=row.demand_bps,
+                stop_s=row.stop_s and _since(source, row, row.stop_s, options), count=row.count * options.count,
                 after=tuple(names[i] for i in row.after), after_count=row.after_count)
         for plan, name, row in zip(plans, names, rows, strict=True)
     ]  # fmt: skip

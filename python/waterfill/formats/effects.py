@@ -21,7 +21,7 @@ TRAFFIC: Mapping[str, Sequence[str]] = {
     "--traffic all-to-all": ("--traffic", "--count", "--size"),
     "--traffic incast": ("--traffic", "--pairs", "--count", "--size"),
     "--traffic none": ("--traffic",),
-    "--flows": ("--flows", "--count"),
+    "--flows": ("--flows", "--origin", "--count"),
     "--sizes and --traffic all-to-all": ("--sizes", "--traffic", "--load"),
     "--sizes and --traffic permutation": ("--sizes", "--traffic", "--load"),
     "--sizes and --traffic incast": ("--sizes", "--traffic", "--load", "--pairs"),
@@ -29,7 +29,17 @@ TRAFFIC: Mapping[str, Sequence[str]] = {
 """Options that take effect, by the options that choose the traffic."""
 
 LINKS = ("--rate", "--delay", "--oversubscription", "--unit", "--delay-unit", "--bin", "--shift")
-ALL = (*LINKS, "--traffic", "--flows", "--sizes", "--pairs", "--load", "--count", "--size")
+ALL = (
+    *LINKS,
+    "--traffic",
+    "--flows",
+    "--origin",
+    "--sizes",
+    "--pairs",
+    "--load",
+    "--count",
+    "--size",
+)
 
 
 def kind(given: Mapping[str, object], own: str) -> str:

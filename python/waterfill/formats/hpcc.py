@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 
 from waterfill.errors import shown
@@ -30,8 +31,8 @@ _RATE = re.compile(r"([0-9.]+)\s*(?:([kMGT]?)(bps|b/s|Bps|B/s))?")
 _DELAY = re.compile(r"\+?([0-9.eE+-]+?)(ns|us|ms|s)?")
 # Beyond any network that these simulators run; every node gets a name.
 _MAX_NODES = 1_000_000
-_PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+_PREFIX = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12}
+_UNIT = {"s": 0, "ms": -3, "us": -6, "ns": -9}
 
 
 def topology(path: Path) -> Layout:
@@ -139,7 +140,7 @@ def _rate_bps(source: Source, line: int, text: str) -> float:
     if match is None:
         raise source.wrong(line, f"must be a rate such as 100Gbps, got {shown(text)}")
     bits = 8 if (match[3] or "").startswith("B") else 1
-    rate_bps = source.number(line, "a rate", match[1]) * _PREFIX[match[2] or ""] * bits
+    rate_bps = _scaled(source, line, "a rate", match[1], _PREFIX[match[2] or ""]) * bits
     if rate_bps == 0:
         raise source.wrong(line, f"the rate must be above zero, got {shown(text)}")
     return rate_bps
@@ -149,4 +150,10 @@ def _delay_s(source: Source, line: int, text: str) -> float:
     match = _DELAY.fullmatch(text)
     if match is None:
         raise source.wrong(line, f"must be a delay such as 1us, got {shown(text)}")
-    return source.number(line, "a delay", match[1]) / _PER_SECOND[match[2] or "s"]
+    return _scaled(source, line, "a delay", match[1], _UNIT[match[2] or "s"])
+
+
+def _scaled(source: Source, line: int, what: str, text: str, exponent: int) -> float:
+    """Return a number times a power of ten: the float nearest to it, so that 1000ns is 1 us."""
+    source.number(line, what, text)
+    return float(Decimal(text).scaleb(exponent))

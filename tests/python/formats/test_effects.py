@@ -178,7 +178,8 @@ def test_messages_name_the_option_and_its_value(waterfill, tmp_path):
     (tmp_path / "flows.csv").write_text("source,sink,start\nA,B,500\n")
     ran = waterfill("import", "gml", "island.gml", "--flows", "flows.csv", "--duration", "10 s")
     assert (ran.code, ran.err) == (
-        2, "--duration: must be above 500 s, the last start of a flow, got 10 s\n"
+        2, "--duration: must be above 500 s, the last start of a flow, got 10 s; or write "
+        '--origin "500 s"\n'
     )  # fmt: skip
     ran = waterfill("import", "gml", "island.gml", "--shift")
     assert (ran.code, ran.err) == (2, "--shift: no effect on gml; remove it\n")

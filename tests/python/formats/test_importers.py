@@ -464,6 +464,37 @@ def test_contents_without_use_leave_a_note(tmp_path, name, content, notes):
     assert [note for note in notes if note not in layout.notes] == []
 
 
+def test_the_run_of_an_hpcc_list_begins_at_the_origin(tmp_path):
+    (tmp_path / "flow.txt").write_text("2\n0 1 3 100 5000 2\n1 0 3 100 70 2.000001\n")
+    options = {"flows": tmp_path / "flow.txt", "origin_s": 2.0}
+    layout = layout_of(tmp_path, "hpcc", ALIBABA, **options, duration_s=1e-3)
+    assert [flow.start_s for flow in layout.flows] == [0.0, 1e-6]
+    with pytest.raises(InputError, match=r'above 2\.000001 s, .*; or write --origin "2 s"'):
+        layout_of(tmp_path, "hpcc", ALIBABA, flows=tmp_path / "flow.txt", duration_s=1e-3)
+    with pytest.raises(InputError, match=r"line 2: .* before the --origin 2\.5 s, got 2 s"):
+        layout_of(tmp_path, "hpcc", ALIBABA, **options | {"origin_s": 2.5})
+    with pytest.raises(InputError, match="--origin: no effect"):
+        layout_of(tmp_path, "hpcc", ALIBABA, origin_s=2.0)
+
+
+def test_times_of_a_csv_file_count_from_the_origin(tmp_path):
+    rows = "B,A,3,,9,one,\nA,B,1,,,two,one\nB,A,3,5,,three,\n"
+    (tmp_path / "flows.csv").write_text("source,sink,start,stop,size,name,after\n" + rows)
+    graph = 'graph [\n node [ id 0 label "A" ]\n node [ id 1 label "B" ]\n' + (
+        " edge [ source 0 target 1 ]\n]\n"
+    )
+    layout = layout_of(tmp_path, "gml", graph, flows=tmp_path / "flows.csv", origin_s=2.0)
+    # The second flow's start is a pause after the first one.
+    times = [(flow.start_s, flow.stop_s) for flow in layout.flows]
+    assert times == [(1.0, None), (1.0, None), (1.0, 3.0)]
+
+
+@pytest.mark.parametrize("delay", ["1000ns", "1us", "0.001ms", "1e-6s", "0.000001"])
+def test_delays_of_hpcc_are_the_nearest_floats(tmp_path, delay):
+    layout = layout_of(tmp_path, "hpcc", f"2 0 1\n\n0 1 0.07Gbps {delay} 0\n")
+    assert (layout.links[0].delay_s, layout.links[0].rate_bps) == (1e-6, 7e7)
+
+
 def test_priorities_of_hpcc_flows_leave_a_note(tmp_path):
     (tmp_path / "flow.txt").write_text("1\n0 1 3 100 5000 2\nnot read\n")
     layout = layout_of(tmp_path, "hpcc", ALIBABA, flows=tmp_path / "flow.txt")
