@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from waterfill.analysis import hosts, transfers
 from waterfill.analysis import tables as model
+from waterfill.analysis.collectives import collectives, message_names
 from waterfill.analysis.run_charts import PAGE, RunCharts
 from waterfill.analysis.tables import Column, LinkRow
 from waterfill.report import checks, tables, topology
@@ -79,13 +80,18 @@ def facts(result: Result) -> list[tuple[str, str]]:
 
 
 def result_tables(result: Result, prefix: str = "") -> list[Table]:
-    """Return the tables of a run: flows, links, traffic, and completion times by size."""
+    """Return the tables of a run: flows, links, traffic, completion times by size, collectives.
+
+    Flows that are messages of collectives are left out: the collectives sum them up.
+    """
     summary = result.summary
     spec = {link.name: link for link in result.network.links}
     links = [LinkRow(link, spec.get(link.name)) for link in summary.links]
+    messages = message_names(result)
+    flows = [flow for flow in summary.flows if flow.group not in messages]
     sizes = transfers.by_size(result.transfers) if result.network.has_transfers else []
     found: list[model.Table[Any]] = [
-        model.Table("flows", "Flows", model.FLOWS, summary.flows, model.idle(summary)),
+        model.Table("flows", "Flows", model.FLOWS, flows, model.idle(summary)),
         model.Table(
             "applications",
             "Applications",
@@ -101,6 +107,13 @@ def result_tables(result: Result, prefix: str = "") -> list[Table]:
             model.TRANSFERS,
             sizes,
             model.slowdown(result.slowdown_contents),
+        ),
+        model.Table(
+            "collectives",
+            "Collectives",
+            model.COLLECTIVES,
+            collectives(result),
+            model.COLLECTIVES_NOTE,
         ),
     ]
     return [tables.of(table, prefix) for table in found if table.rows]

@@ -133,3 +133,23 @@ def test_flows_named_after_colours_have_them():
     ]
     assert len(set(counted)) == len(names)
     assert colours_of([f"f{i}" for i in range(24)]) == list(range(24))
+
+
+def test_collectives_have_a_table_and_their_messages_no_rows(tmp_path):
+    document = {
+        "duration": "2 ms", "protocol": "dctcp", "profile": "datacenter", "handshake": False,
+        "fabric": {"kind": "leaf-spine", "leaves": 2, "spines": 1, "hosts": 2,
+                   "host_rate": "10 Gbit/s", "delay": "1 us"},
+        "flow": [{"name": "other", "from": "h0", "to": "h2"}],
+        "collective": [{"name": "sum", "kind": "all-reduce", "algorithm": "ring",
+                        "size": "100 kB"}],
+    }  # fmt: skip
+    backends.run(from_dict(document)).write(tmp_path)
+    (path,) = write.write(tmp_path)
+    text = path.read_text(encoding="utf-8")
+    table = re.search(r'<section[^>]*id="table-collectives".*?</section>', text, re.S)
+    assert table is not None
+    for words in ("sum", "all-reduce", "24", "Gbit/s", "slowest ÷ median", "least: each message"):
+        assert words in table[0]
+    assert "other" in text
+    assert "sum-0-h0" not in re.search(r'<section[^>]*id="table-flows".*?</section>', text, re.S)[0]
