@@ -590,7 +590,8 @@ def _planned(
     found = [
         replace(plan, name=name, start_s=_since(source, row, row.start_s, options),
                 size_bytes=row.size_bytes, demand_bps=row.demand_bps,
-                stop_s=row.stop_s and _since(source, row, row.stop_s, options), count=row.count * options.count,
+                stop_s=row.stop_s and _since(source, row, row.stop_s, options),
+                count=row.count * options.count,
                 after=tuple(names[i] for i in row.after), after_count=row.after_count)
         for plan, name, row in zip(plans, names, rows, strict=True)
     ]  # fmt: skip
