@@ -124,6 +124,7 @@ class FlowKeys(_RoutedKeys, total=False):
     application: Mapping[str, Any]
     after: Sequence[str]
     after_count: int
+    continues: str
     route: Sequence[Mapping[str, Any]]
     claimed_rtt: str
     claimed_rtt_s: Number

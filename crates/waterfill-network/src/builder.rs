@@ -176,6 +176,7 @@ impl FlowSpec {
             faults: Vec::new(),
             after: Vec::new(),
             after_count: None,
+            continues: None,
             routes: Vec::new(),
             switched: false,
         }

@@ -95,6 +95,9 @@ pub struct FlowSpec {
     /// Number of groups of `after` that must have completed; `None` for all.
     #[serde(default)]
     pub after_count: Option<u32>,
+    /// Group of `after` whose connections this group goes on to use; `None` for new connections.
+    #[serde(default)]
+    pub continues: Option<u32>,
     /// Later routes, in order of time; empty if `forward` and `reverse` hold for the whole run.
     #[serde(default)]
     pub routes: Vec<RouteChangeSpec>,

@@ -245,6 +245,37 @@ impl Network {
         Ok(())
     }
 
+    /// Checks that the flow whose connection a flow uses is like it and has completed before.
+    fn check_connection(&self, flow: &FlowSpec) -> Result<(), String> {
+        let Some(before) = flow.continues else { return Ok(()) };
+        let at = format!("flow.{}.continues", flow.name);
+        if flow.after_count.is_some() || !flow.after.contains(&before) {
+            return Err(format!("{at}: must be a flow of after, and all of these must have completed"));
+        }
+        let like = |flow: &FlowSpec| {
+            let ends = [&flow.forward, &flow.reverse].map(|path| path.first().copied());
+            (
+                flow.protocol.clone(),
+                ends,
+                flow.count,
+                flow.recovery.clone(),
+                flow.window_validation.clone(),
+                flow.switched,
+            )
+        };
+        let other = &self.flows[before as usize];
+        if like(other) != like(flow) {
+            return Err(format!(
+                "{at}: must have the same hosts, count, protocol, recovery and window_validation, got {}",
+                other.name
+            ));
+        }
+        if flow.recovery.as_deref() == Some("quic") || !(flow.faults.is_empty() && other.faults.is_empty()) {
+            return Err(format!("{at}: not for QUIC's recovery and not for hosts with faults, got {}", other.name));
+        }
+        Ok(())
+    }
+
     /// Checks that flows wait only for flows that end, and for none that waits for them.
     fn check_order(&self) -> Result<(), String> {
         let mut followers = BTreeMap::<u32, Vec<u32>>::new();
@@ -261,6 +292,7 @@ impl Network {
                 }
                 followers.entry(before).or_default().push(g);
             }
+            self.check_connection(flow)?;
             waits.insert(g, flow.after.len());
         }
         let mut ready: Vec<u32> = followers.keys().copied().filter(|g| !waits.contains_key(g)).collect();

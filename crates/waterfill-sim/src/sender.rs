@@ -3,6 +3,7 @@
 //! Sans-I/O like the laws: the engine passes in acknowledgements and times, and takes packets out with
 //! [`Sender::poll_transmit`].
 
+mod connection;
 pub(crate) mod ecn;
 mod first_flight;
 #[cfg(test)]

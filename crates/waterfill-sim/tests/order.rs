@@ -1,6 +1,6 @@
 //! Tests of flows that start when others have completed.
 
-use crate::common::{flow, link, network, refusal, run};
+use crate::common::{flow, link, network, refusal, run, run_on};
 use waterfill_network::{FlowSpec, Network};
 
 /// Returns a flow with a size over one link.
@@ -53,6 +53,65 @@ fn a_flow_may_wait_for_some_of_the_groups_that_it_names() {
     assert_eq!(summary.flows[3..].iter().map(|flow| flow.start_s).collect::<Vec<_>>(), ends);
     let many = steps(vec![step("a", 0, 1000, &[]), FlowSpec { after_count: Some(2), ..step("b", 0, 1000, &[0]) }]);
     assert_eq!(refusal(many), "flow.b.after_count: must be 1 to 1, got 2");
+}
+
+/// Returns a first message of 100 packets on a new connection over 100 Mbit/s and 10 ms, and a second one of 50.
+fn two_messages(protocol: &str, second: FlowSpec) -> Network {
+    let second = FlowSpec { name: "second".into(), after: vec![0], ..second };
+    let first = FlowSpec { name: "first".into(), continues: None, after: vec![], start_s: 0.0, ..second.clone() };
+    let message = |flow, packets: u64| FlowSpec { size_bytes: Some(1460 * packets), protocol: protocol.into(), ..flow };
+    network(10.0, link("a", 1e8, 10e-3, 10_000_000).to_vec(), vec![message(first, 100), message(second, 50)])
+}
+
+/// Returns how long the second message takes, from its start.
+fn second_took_s(network: &Network) -> f64 {
+    let (_, summary) = run(network);
+    summary.flows[1].completed_s.unwrap() - summary.flows[1].start_s
+}
+
+#[test]
+fn a_message_on_an_open_connection_leaves_with_the_window_that_the_one_before_has_left() {
+    let continued = |start_s| FlowSpec { continues: Some(0), start_s, ..flow("", "sack", &[0], 10.0) };
+    // The first message is sent in flights of 10, 20, 40 and 30 packets, so 70 may leave at once afterwards: 50 full packets
+    // take 6 ms, and 10 ms on the wire.
+    let took_s = second_took_s(&two_messages("sack", continued(0.0)));
+    assert!((took_s - 0.016).abs() < 1e-9, "{took_s}");
+    // A new connection opens in an RTT, and needs three flights.
+    assert!(second_took_s(&two_messages("sack", FlowSpec { continues: None, ..continued(0.0) })) > 0.07);
+    // A pause of several timeouts halves the window (RFC 2861), unless the host keeps it.
+    let off = FlowSpec { window_validation: Some("off".into()), ..continued(5.0) };
+    let took_s = [second_took_s(&two_messages("sack", continued(5.0))), second_took_s(&two_messages("sack", off))];
+    assert!(took_s[0] > 0.035 && (took_s[1] - 0.016).abs() < 1e-9, "{took_s:?}");
+    // An explicit law sends at its rate at once.
+    let rate =
+        |continues| second_took_s(&two_messages("maxnet", FlowSpec { continues, ..flow("", "maxnet", &[0], 10.0) }));
+    assert!(rate(Some(0)) < rate(None) - 0.015, "{} {}", rate(Some(0)), rate(None));
+}
+
+#[test]
+fn two_threads_have_both_flows_of_a_connection_in_one_part() {
+    let continued = FlowSpec { continues: Some(0), ..flow("", "sack", &[0], 10.0) };
+    let mut n = two_messages("sack", continued);
+    n.links.extend(link("b", 1e8, 10e-3, 10_000_000));
+    n.flows.push(flow("other", "sack", &[2], 10.0));
+    let done = |threads| run_on(&n, threads).1.flows.iter().map(|flow| flow.completed_s).collect::<Vec<_>>();
+    assert_eq!(done(1), done(2));
+}
+
+#[test]
+fn a_connection_is_continued_only_by_a_like_flow_that_waits_for_it() {
+    let first = || step("a", 0, 1000, &[]);
+    let second = |change: &dyn Fn(&mut FlowSpec)| {
+        let mut second = FlowSpec { continues: Some(0), ..step("b", 0, 1000, &[0]) };
+        change(&mut second);
+        refusal(steps(vec![first(), second, step("c", 2, 1000, &[])]))
+    };
+    let waits = "flow.b.continues: must be a flow of after, and all of these must have completed";
+    assert_eq!(second(&|flow| flow.after = vec![2]), waits);
+    assert_eq!(second(&|flow| flow.after_count = Some(1)), waits);
+    let like = "flow.b.continues: must have the same hosts, count, protocol, recovery and window_validation, got a";
+    assert_eq!(second(&|flow| flow.protocol = "sack".into()), like);
+    assert_eq!(second(&|flow| flow.count = 2), like);
 }
 
 #[test]

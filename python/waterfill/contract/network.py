@@ -152,6 +152,8 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
     """Indexes of the groups that have completed before this one starts."""
     after_count: int | None = None
     """Number of groups of `after` that must have completed; None for all."""
+    continues: int | None = None
+    """Group of `after` whose connections this one goes on to use; None for new connections."""
     demands: tuple[DemandSpec, ...] = ()
     """Demands over time, instead of `demand_bps`; the first is that of time 0."""
     application: ApplicationSpec | None = None

@@ -214,7 +214,10 @@ def _in_order(scenario: Scenario, flows: list[FlowSpec]) -> tuple[FlowSpec, ...]
         for i, flow in enumerate(scenario.flow):
             if flow.after is not None:
                 after = tuple(index[name] for name in flow.after)
-                flows[i] = flows[i]._replace(after=after, after_count=flow.after_count)
+                before = None if flow.continues is None else index[flow.continues]
+                flows[i] = flows[i]._replace(
+                    after=after, after_count=flow.after_count, continues=before
+                )
     return tuple(flows)
 
 
@@ -521,6 +524,13 @@ def _initial_window(
     return math.ceil(first_bps * route.base_rtt_s / (8 * graph.scenario.packet_size))
 
 
+def _has_handshake(scenario: Scenario, flow: Flow) -> bool:
+    """Return True if a flow opens its connection with a handshake."""
+    if flow.continues is not None:
+        return False
+    return scenario.handshake if flow.handshake is None else flow.handshake
+
+
 def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, graph: Graph) -> FlowSpec:
     scenario = graph.scenario
     forward, reverse, pad_s, base_rtt_s = route
@@ -568,7 +578,7 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, graph: Graph) -> Flo
         demands=_demands(flow, scenario.duration),
         application=None if flow.application is None else _application(flow.application),
         ack_frequency=_ack_frequency(flow.ack_frequency),
-        handshake=scenario.handshake if flow.handshake is None else flow.handshake,
+        handshake=_has_handshake(scenario, flow),
         switched=scenario.switches(flow),
     )
 

@@ -48,6 +48,9 @@ class Collective(Table):
     """Protocol of the flows; default: the scenario's."""
     initial_window: Annotated[int, BeforeValidator(packets), PACKETS.described()] | None = None
     """Initial window of the flows (packets); default: as for flows."""
+    connections: Literal["new", "open"] = "new"
+    """new: each message is a flow that starts anew. open: the messages of a host to another use one
+    connection, which keeps its law's state and RTTs."""
 
     @property
     def members(self) -> Sequence[str]:
@@ -131,13 +134,21 @@ def entries(collective: Collective) -> Iterator[dict[str, Any]]:
     """Yield the flows of a collective as the [[flow]] tables of a scenario."""
     found = messages(collective)
     names = [flow_name(collective, message) for message in found]
-    for name, message in zip(names, found, strict=True):
+    last: dict[tuple[str, str], int] = {}
+    for index, (name, message) in enumerate(zip(names, found, strict=True)):
+        ends = (message.source, message.target)
+        before = last.get(ends) if collective.connections == "open" else None
+        last[ends] = index
         flow: dict[str, Any] = {
             "name": name, "from": message.source, "to": message.target,
             "size": f"{message.size_bytes} B",
         }  # fmt: skip
+        if before is not None:
+            # The earlier message has completed in any case: this one's sender has waited for it.
+            flow["continues"] = names[before]
         if message.after:
-            flow["after"] = [names[index] for index in message.after]
+            waits = dict.fromkeys((*message.after, *(() if before is None else (before,))))
+            flow["after"] = [names[one] for one in waits]
         else:
             flow["start"] = TIME.format(collective.start)
         for key in ("protocol", "initial_window"):

@@ -568,6 +568,9 @@ class Flow(_Routed):
         | None
     ) = None
     """Number of entries of `after` that must have completed; default: all."""
+    continues: str | None = None
+    """Flow of `after` whose connection this flow goes on to use, with its law's state and RTTs and
+    without a handshake; default: a new connection."""
     start_jitter: Annotated[float, TIME] = 0.0
     """Upper bound of the random delay (s) that the seed determines for each flow's start."""
     rtt_jitter: Annotated[float, TIME] = 0.0

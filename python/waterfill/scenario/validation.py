@@ -299,6 +299,25 @@ def _routes(scenario: Scenario, key: str, flow: Flow) -> Iterator[tuple[str, str
         before_s = route.at
 
 
+def _connection(flow: Flow, by_name: Mapping[str, Flow]) -> str | None:
+    """Return why a flow cannot go on to use the connection that it names, or None."""
+    name = flow.continues
+    if name not in (flow.after or ()):
+        return f"must be a flow of after, got {shown(name)}"
+    if flow.after_count is not None:
+        return f"not allowed with after_count, got {shown(name)}; remove one of the two"
+    other = by_name.get(name or "")
+    if other is None:  # reported under after
+        return None
+    for key in ("from_", "to", "path", "return_path", "protocol", "count", "recovery",
+                "window_validation"):  # fmt: skip
+        if getattr(flow, key) != getattr(other, key):
+            return f"must name a flow with the same {key.rstrip('_')}, got {shown(name)}"
+    if flow.fault or other.fault:
+        return f"not for flows with faults, got {shown(name)}"
+    return 'not for quic, got recovery = "quic"' if flow.recovery == "quic" else None
+
+
 def _order(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """Check the flows that start after others."""
     for index, flow in enumerate(scenario.flow):
@@ -309,7 +328,7 @@ def _order(scenario: Scenario) -> Iterator[tuple[str, str]]:
             elif flow.after_count > len(flow.after):
                 limit = f"must be at most {len(flow.after)}, the flows in after"
                 yield key, f"{limit}, got {flow.after_count}"
-    if all(flow.after is None for flow in scenario.flow):
+    if all(flow.after is None and flow.continues is None for flow in scenario.flow):
         return
     by_name = {flow.name: flow for flow in scenario.flow}
     waits: dict[str, list[str]] = {}
@@ -324,6 +343,8 @@ def _order(scenario: Scenario) -> Iterator[tuple[str, str]]:
             if count > 1:
                 yield key, f"must name each flow once, got {shown(name)} twice"
         waits[flow.name] = flow.after or []
+        if flow.continues is not None and (why := _connection(flow, by_name)):
+            yield f"{key.removesuffix('after')}continues", why
         if flow.after is not None and flow.stop is not None:
             got = TIME.format(flow.stop)
             yield f"{key.removesuffix('after')}stop", f"not allowed with after, got {got}"

@@ -389,6 +389,7 @@ def test_the_whole_document():
         "pacing_quantum_s": None,
         "after": (),
         "after_count": None,
+        "continues": None,
         "demands": (),
         "application": None,
         "routes": (),

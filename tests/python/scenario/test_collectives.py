@@ -8,7 +8,7 @@ import waterfill
 from waterfill.analysis.collectives import collectives
 from waterfill.errors import InputError
 from waterfill.scenario import loading
-from waterfill.scenario.collective import Collective, messages
+from waterfill.scenario.collective import Collective, entries, messages
 
 RING = {"name": "ring", "kind": "all-reduce", "size": "8 MB"}
 
@@ -110,6 +110,33 @@ def test_a_step_begins_when_all_of_the_step_before_has_arrived(algorithm):
             if one.step == message.step - 1 and message.source in (one.source, one.target)
         }
         assert set(message.after) == before
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "halving-doubling", "tree"])
+def test_messages_between_two_hosts_use_one_connection(algorithm):
+    one = operation(8, 8000, algorithm=algorithm, connections="open", chunks=1)
+    flows = {flow["name"]: flow for flow in entries(one)}
+    last = {}
+    for name, flow in flows.items():
+        ends = (flow["from"], flow["to"])
+        assert flow.get("continues") == last.get(ends)
+        assert last.get(ends) is None or last[ends] in flow["after"]
+        last[ends] = name
+    assert any("continues" in flow for flow in flows.values()) == (algorithm != "tree")
+
+
+def test_a_law_keeps_its_rate_on_open_connections():
+    """On a new connection each message sends ten packets in its first RTT of 402 us."""
+    law = {"protocol": "maxnet", "params": {}, "link_defaults": {"buffer": "2 MB"}}
+    links = [{**link, "delay": "100 us"} for link in star()["link"]]
+    new, kept = (
+        collectives(waterfill.run(star(connections=kind) | law | {"link": links}))[0]
+        for kind in ("new", "open")
+    )
+    times = [[step.end_s - step.start_s for step in one.steps] for one in (new, kept)]
+    assert times[0][0] == times[1][0]
+    for before, after in zip(times[0][1:], times[1][1:], strict=True):
+        assert 150e-6 < before - after < 450e-6
 
 
 @pytest.mark.parametrize("algorithm", ["ring", "halving-doubling"])

@@ -102,6 +102,11 @@ def test_a_flow_may_wait_for_the_first_of_several():
          "must be at most 2, the flows in after, got 3"),
         (changed(0, after_count=0), "flow.last.after_count", "must be from 1 to 10000000, got 0"),
         (changed(1, after_count=1), "flow.one.after_count", "not allowed without after, got 1"),
+        (changed(1, continues="two"), "flow.one.continues", 'must be a flow of after, got "two"'),
+        (changed(0, continues="one"), "flow.last.continues",
+         'must name a flow with the same from, got "one"'),
+        (changed(0, continues="one", after_count=1), "flow.last.continues",
+         'not allowed with after_count, got "one"; remove one of the two'),
     ],
 )  # fmt: skip
 def test_refused(scenario, key, message):
@@ -109,6 +114,19 @@ def test_refused(scenario, key, message):
         from_dict(scenario)
     assert caught.value.key == key
     assert caught.value.message.startswith(message)
+
+
+def test_a_flow_goes_on_to_use_a_connection():
+    again = {"name": "again", "from": "a", "to": "b", "size": "50 kB", "after": ["one"]}
+    two = {**RING, "flow": [RING["flow"][1], again]}
+    open_ = {**RING, "flow": [RING["flow"][1], {**again, "continues": "one"}]}
+    new, kept = (package.run(scenario) for scenario in (two, open_))
+    assert kept.network.flows[1].continues == 0
+    # No handshake, of one RTT, and no slow start; the ideal time has no handshake either.
+    took_s = [result.transfers["completion_s"][1].as_py() for result in (new, kept)]
+    assert took_s[1] < took_s[0] - 0.02
+    assert 1 <= kept.transfers["slowdown"][1].as_py() < 1.2
+    assert kept.transfers["ideal_s"][1].as_py() < new.transfers["ideal_s"][1].as_py() - 0.02
 
 
 def test_flow_without_end_cannot_be_awaited():

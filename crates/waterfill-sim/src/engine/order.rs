@@ -78,6 +78,15 @@ impl Order {
 }
 
 impl Part {
+    /// Passes a connection to sender `f` at its start, if it goes on to use one.
+    #[inline]
+    pub(super) fn continue_connection(&mut self, f: u32) {
+        if let Some(before) = self.senders[f as usize].sender.take_connection_due(self.now) {
+            let connection = self.senders[before as usize].sender.connection();
+            self.senders[f as usize].sender.resume(self.now, connection);
+        }
+    }
+
     /// Starts the flows that waited for the flow of receiver `f` and now wait for no other. Called when it has completed.
     #[cold]
     pub(super) fn start_followers(&mut self, f: u32) {
@@ -93,10 +102,15 @@ impl Part {
     fn start_group(&mut self, group: u32) {
         let first = self.order.groups[group as usize].first;
         let spec = &self.network.flows[group as usize];
+        let before = spec.continues.map(|g| self.order.groups[g as usize].first);
         let delays: Vec<Duration> = (0..spec.count).map(|i| Duration::from_secs(spec.start_of_s(i))).collect();
         for (f, delay) in (first..).zip(delays) {
             let start: Instant = self.now + delay;
-            self.senders[f as usize].sender.start_at(start);
+            let sender = &mut self.senders[f as usize].sender;
+            sender.start_at(start);
+            if let Some(before) = before {
+                sender.continue_on(before + f - first);
+            }
             self.schedule_sender(f, Instant::NEVER);
         }
     }

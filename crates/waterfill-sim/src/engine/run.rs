@@ -244,8 +244,9 @@ impl Part {
 
     /// Runs a sender's timer, unless the event is stale.
     fn run_sender(&mut self, f: u32) {
-        let host = &mut self.senders[f as usize];
-        if host.due == self.now {
+        if self.senders[f as usize].due == self.now {
+            self.continue_connection(f);
+            let host = &mut self.senders[f as usize];
             host.due = Instant::NEVER;
             host.sender.on_timer(self.now);
             if let Some(qlog) = &mut self.qlog {

@@ -13,7 +13,7 @@ use crate::application::Application;
 use crate::flow::FlowSetup;
 
 /// Parts that few senders have. They are on the heap, because an idle flow has little space.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rare {
     /// Demand over time; `None` if it is constant.
     demand: Option<Arc<DemandCourse>>,
@@ -23,6 +23,8 @@ pub(crate) struct Rare {
     quantum: Option<PacingQuantum>,
     /// First flight until its first answer, if the flow has no handshake.
     pub(super) first_flight: Option<FirstFlight>,
+    /// Index of the sender whose connection the flow goes on to use at its start.
+    pub(super) continues: Option<u32>,
 }
 
 impl Rare {
@@ -43,7 +45,8 @@ impl Rare {
     }
 
     const fn is_needed(&self) -> bool {
-        self.demand.is_some() || self.application.is_some() || self.quantum.is_some() || self.first_flight.is_some()
+        let written = self.demand.is_some() || self.application.is_some();
+        written || self.quantum.is_some() || self.first_flight.is_some() || self.continues.is_some()
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
@@ -65,6 +68,7 @@ impl Sender {
             demand: demand.cloned(),
             application: flow.application.as_ref().map(|spec| Application::new(spec, &self.spec, seed)),
             quantum: PacingQuantum::new(flow),
+            continues: None,
         };
         if rare.is_needed() {
             self.timed |= rare.application.is_some();

@@ -125,6 +125,10 @@ impl Layout {
             for before in flow.after.iter().map(|&g| &network.flows[g as usize]) {
                 nodes.join(begins(flow.forward[0]), begins(before.reverse[0]));
             }
+            // Both senders of a connection.
+            if let Some(before) = flow.continues.map(|g| &network.flows[g as usize]) {
+                nodes.join(begins(flow.forward[0]), begins(before.forward[0]));
+            }
         }
         let at = |nodes: &mut Sets, (a, b): (usize, usize)| (nodes.root(a), nodes.root(b));
         let smallest = network.traffic.iter().map(|t| t.packet_bytes).chain([network.ack_bytes, TCP_IP_BYTES]).min();
