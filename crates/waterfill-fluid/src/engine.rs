@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use waterfill_laws::kernel::Arithmetic;
-use waterfill_laws::protocol::{Connection, LinkView, ProtocolKind, Validation};
+use waterfill_laws::protocol::{Connection, LinkView, PathView, ProtocolKind, Validation};
 use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyParams, AnyRouter, ProtocolId};
 use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
@@ -212,6 +212,7 @@ impl Fluid {
                 packet,
                 initial_window: flow.initial_window_packets * packet,
                 claimed_rtt: flow.claimed_rtt_s.map(Duration::from_secs),
+                path: PathView::UNKNOWN,
                 validation: Validation::Off,
                 seed: network.seed,
             };

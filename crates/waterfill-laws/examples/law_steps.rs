@@ -103,7 +103,8 @@ impl Bench<'_> {
         let initial_window = self.random.of(&[10.0, 3.0, 0.5]) * packet;
         let weight = self.random.of(&[1.0, 1.0, 2.0, 0.3]);
         let validation = waterfill_laws::protocol::Validation::Off;
-        let connection = Connection { weight, packet, initial_window, claimed_rtt, validation, seed: 1 };
+        let path = waterfill_laws::protocol::PathView::UNKNOWN;
+        let connection = Connection { weight, packet, initial_window, claimed_rtt, path, validation, seed: 1 };
         let (mut source, mut receiver) = (self.params.source(&connection), self.params.receiver());
         self.log.source(self.id, entity, self.now, &connection, &mut source);
         self.log.receiver(self.id, entity, self.now, &mut receiver);

@@ -53,6 +53,19 @@ const LIMITS: &[Limits] = &[
     ),
     ("hpcc", "", &[("eta", "1e-9 1 | 0 1.001"), ("flows", "1 1e9 | 0.999 1.01e9")]),
     ("powertcp", "", &[("gamma", "1e-9 1 | 0 1.001"), ("flows", "1 1e9 | 0.999 1.01e9")]),
+    (
+        "dcqcn",
+        "",
+        &[
+            ("g", "1e-9 1 | 0 1.001"),
+            ("alpha_timer", "1e-12 | 0"),
+            ("rate_timer", "1e-12 | 0"),
+            ("byte_counter", "1 | 0"),
+            ("r_ai", "1 | 0"),
+            ("r_hai", "1 | 0"),
+            ("r_min", "1 | 0"),
+        ],
+    ),
     ("copa", "", &[("delta", "1e-6 1 | 9e-7 1.001")]),
     ("dctcp", "", &[("gain", "1e-9 0.999 | 0 1"), ("alpha_initial", "0 1 | -0.001 1.001")]),
     (
@@ -383,6 +396,7 @@ fn exchange(law: &str, settings: &str, path: &Path, ms: u64, steps: usize) -> Ex
         packet: PACKET,
         initial_window: 10.0 * PACKET,
         claimed_rtt: None,
+        path: crate::protocol::PathView::UNKNOWN,
         validation: crate::protocol::Validation::Off,
         seed: 0,
     };

@@ -518,6 +518,8 @@ pub trait Receiver<P: Protocol> {
     fn new(params: &P::Params) -> Self;
     /// Handles an arriving packet.
     fn on_data(&mut self, received: &Received<P::Header>);
+    /// Handles the mark of the data packet whose [`Receiver::on_data`] follows.
+    fn on_mark(&mut self, _now: Instant) {}
     /// Returns the echo of the next acknowledgement.
     fn echo(&mut self, now: Instant) -> P::Echo;
     /// Lists the receiver's state for step logs.
@@ -550,6 +552,20 @@ where
     }
 }
 
+/// Properties of a path that a host of a fabric is configured with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathView {
+    /// Rate of the sender's own link; [`Rate::UNLIMITED`] if it is not known.
+    pub host_rate: Rate,
+    /// Number of links that the data crosses; 0 if it is not known.
+    pub hops: u32,
+}
+
+impl PathView {
+    /// Path of which nothing is known.
+    pub const UNKNOWN: Self = Self { host_rate: Rate::UNLIMITED, hops: 0 };
+}
+
 /// Properties of a connection at its start, as its source law receives them.
 #[derive(Clone, Copy, Debug)]
 pub struct Connection {
@@ -562,6 +578,8 @@ pub struct Connection {
     /// RTT that the source states instead of the measured RTT, if the protocol's header states an RTT
     /// ([`Host::states_rtt`]).
     pub claimed_rtt: Option<Duration>,
+    /// Properties of the path that a host knows without feedback.
+    pub path: PathView,
     /// Rule for a window that the application does not use.
     pub validation: Validation,
     /// Seed for a law that draws random numbers, derived from the run's seed and the connection's identity.
@@ -727,6 +745,8 @@ pub trait Source<P: Protocol> {
     fn on_lost(&mut self, _now: Instant, _sent: Instant) {}
     /// Handles an event: the host found a loss or a mark, or has recovered.
     fn on_event(&mut self, _now: Instant, _event: Event) {}
+    /// Brings a rate that changes without feedback up to date, before it paces a packet.
+    fn advance(&mut self, _now: Instant) {}
     /// Returns the current send limits.
     fn limit(&self) -> SendLimit;
     /// Records the source's signals that [`Info::signals`] lists.

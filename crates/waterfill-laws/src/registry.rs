@@ -441,6 +441,11 @@ macro_rules! registry {
                     r.on_data(&received.with_header(&header));
                 } }
             }
+            /// Calls the law's [`Receiver::on_mark`].
+            #[inline]
+            pub fn on_mark(&mut self, now: Instant) {
+                match self { $(Self::$variant(r) => Receiver::<$protocol>::on_mark(r, now),)* Self::Kernel(..) => {} Self::Logged(r) => r.on_mark(now) }
+            }
             /// Calls the law's [`Receiver::echo`].
             #[inline(always)]
             pub fn echo(&mut self, now: Instant) -> AnyEcho {
@@ -516,6 +521,11 @@ macro_rules! registry {
             /// Calls the law's [`Source::on_event`].
             pub fn on_event(&mut self, now: Instant, event: Event) {
                 match self { $(Self::$variant(s) => Source::<$protocol>::on_event(s, now, event),)* Self::Kernel(_, s) => s.on_event(event), Self::Logged(s) => s.on_event(now, event) }
+            }
+            /// Calls the law's [`Source::advance`].
+            #[inline(always)]
+            pub fn advance(&mut self, now: Instant) {
+                match self { $(Self::$variant(s) => Source::<$protocol>::advance(s, now),)* Self::Kernel(..) => {} Self::Logged(s) => s.advance(now) }
             }
             /// Calls the law's [`Source::limit`].
             #[must_use]
@@ -597,6 +607,8 @@ pub trait LoggedRouter: std::fmt::Debug + Send + Sync {
 pub trait LoggedReceiver: std::fmt::Debug + Send + Sync {
     /// Calls the law's [`Receiver::on_data`] and logs the call.
     fn on_data(&mut self, received: &Received<&AnyHeader>);
+    /// Calls the law's [`Receiver::on_mark`], which the next call's row shows in the state before it.
+    fn on_mark(&mut self, now: Instant);
     /// Calls the law's [`Receiver::echo`] and logs the call.
     fn echo(&mut self, now: Instant) -> AnyEcho;
     /// Copies the law with its state. Both copies write to the same log.
@@ -615,6 +627,8 @@ pub trait LoggedSource: std::fmt::Debug + Send + Sync {
     fn on_lost(&mut self, now: Instant, sent: Instant);
     /// Calls the law's [`Source::on_event`] and logs the call.
     fn on_event(&mut self, now: Instant, event: Event);
+    /// Calls the law's [`Source::advance`], which the next call's row shows in the state before it.
+    fn advance(&mut self, now: Instant);
     /// Returns the logged law.
     fn law(&self) -> &AnySource;
     /// Copies the law with its state. Both copies write to the same log.
@@ -695,6 +709,7 @@ registry! {
     Copa: tcp::copa::Copa;
     Hpcc: hpcc::Hpcc;
     PowerTcp: powertcp::PowerTcp;
+    Dcqcn: dcqcn::Dcqcn;
     Scone: scone::Scone;
     Window: window::Window;
     Own { law }: own::Own;

@@ -316,6 +316,9 @@ impl LoggedReceiver for Logged<AnyReceiver> {
         };
         self.step(4, received.now, inputs, AnyReceiver::state, |law| law.on_data(received), |_, (), _| {});
     }
+    fn on_mark(&mut self, now: Instant) {
+        self.law.on_mark(now);
+    }
     #[cold]
     fn echo(&mut self, now: Instant) -> AnyEcho {
         let of = self.of;
@@ -359,6 +362,9 @@ impl LoggedSource for Logged<AnySource> {
     }
     fn on_stack(&mut self, stack: &Stack) {
         self.law.on_stack(stack);
+    }
+    fn advance(&mut self, now: Instant) {
+        self.law.advance(now);
     }
     #[cold]
     fn on_event(&mut self, now: Instant, event: Event) {

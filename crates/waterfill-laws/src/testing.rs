@@ -2,7 +2,7 @@
 
 use crate::kernel::{Arithmetic, RunsInKernel, VALUE_MAX, Value};
 use crate::protocol::{
-    Connection, LinkView, PacketKind, Passing, Probe, Protocol, Received, Receiver as _, Router, Validation,
+    Connection, LinkView, PacketKind, Passing, PathView, Probe, Protocol, Received, Receiver as _, Router, Validation,
 };
 use crate::registry::{AnyEcho, AnyHeader, AnyParams, KernelValue, ProtocolId};
 use crate::units::{Instant, Rate, Volume};
@@ -51,7 +51,15 @@ pub(crate) const fn link(bps: f64, queue_bytes: f64) -> LinkView {
 /// Returns a connection of weight 1 with 1500-byte packets and a first window of ten packets.
 pub(crate) const fn connection() -> Connection {
     let (packet, initial_window) = (Volume::from_bytes(1500.0), Volume::from_bytes(15_000.0));
-    Connection { weight: 1.0, packet, initial_window, claimed_rtt: None, validation: Validation::Off, seed: 0 }
+    Connection {
+        weight: 1.0,
+        packet,
+        initial_window,
+        claimed_rtt: None,
+        path: PathView::UNKNOWN,
+        validation: Validation::Off,
+        seed: 0,
+    }
 }
 
 /// Passes a data packet of `bytes` bytes through a router on arrival. Returns the packet's header afterwards.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use waterfill_laws::kernel::Arithmetic;
 use waterfill_laws::params::{Unit, Value};
 use waterfill_laws::protocol::{
-    Ack, Connection, Event, LinkView, PacketKind, Passing, Probe, Received, SendLimit, Sending,
+    Ack, Connection, Event, LinkView, PacketKind, Passing, PathView, Probe, Received, SendLimit, Sending,
 };
 use waterfill_laws::registry::{AnyHeader, AnyParams, ProtocolId};
 use waterfill_laws::telemetry::Stack;
@@ -80,6 +80,7 @@ fn play(id: ProtocolId, params: &AnyParams, calls: &[Call], capacity: Rate, weig
         packet,
         initial_window: 10.0 * packet,
         claimed_rtt: None,
+        path: PathView { host_rate: capacity, hops: 2 },
         validation: waterfill_laws::protocol::Validation::Off,
         seed: 0,
     });
@@ -97,6 +98,7 @@ fn play(id: ProtocolId, params: &AnyParams, calls: &[Call], capacity: Rate, weig
                     assert!(router.poll_at() > due, "a timer that does not advance");
                 }
                 now = until;
+                source.advance(now);
             }
             Call::Data { syn, bytes, queue } => {
                 let kind = if syn { PacketKind::Syn } else { PacketKind::Data };
@@ -122,6 +124,9 @@ fn play(id: ProtocolId, params: &AnyParams, calls: &[Call], capacity: Rate, weig
                 let rtt = (base_rtt < Duration::MAX).then_some(base_rtt);
                 if let Some(hop) = header.take_hop(&link) {
                     stack.push(hop);
+                }
+                if queue % 2 == 1 {
+                    receiver.on_mark(now);
                 }
                 receiver.on_data(&Received { now, kind, header: &header, rtt });
             }
@@ -238,6 +243,7 @@ fn wire_formats_refuse_invalid_numbers() {
             packet,
             initial_window: 10.0 * packet,
             claimed_rtt: None,
+            path: waterfill_laws::protocol::PathView::UNKNOWN,
             validation: waterfill_laws::protocol::Validation::Off,
             seed: 0,
         };
@@ -345,6 +351,7 @@ fn an_echo_of_another_protocol_is_ignored() {
             packet,
             initial_window: 10.0 * packet,
             claimed_rtt: None,
+            path: waterfill_laws::protocol::PathView::UNKNOWN,
             validation: waterfill_laws::protocol::Validation::Off,
             seed: 0,
         });
@@ -393,6 +400,7 @@ fn lost_syns_leave_a_window_of_one_packet() {
         packet,
         initial_window: 10.0 * packet,
         claimed_rtt: None,
+        path: waterfill_laws::protocol::PathView::UNKNOWN,
         validation: waterfill_laws::protocol::Validation::Off,
         seed: 0,
     };

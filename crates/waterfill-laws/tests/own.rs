@@ -21,6 +21,7 @@ const CONNECTION: Connection = Connection {
     packet: PACKET,
     initial_window: PACKET,
     claimed_rtt: None,
+    path: waterfill_laws::protocol::PathView::UNKNOWN,
     validation: waterfill_laws::protocol::Validation::Off,
     seed: 0,
 };

@@ -15,6 +15,7 @@ fn header(id: ProtocolId) -> AnyHeader {
         packet: PACKET,
         initial_window: 10.0 * PACKET,
         claimed_rtt: None,
+        path: waterfill_laws::protocol::PathView::UNKNOWN,
         validation: waterfill_laws::protocol::Validation::Off,
         seed: 0,
     };
@@ -95,6 +96,7 @@ fn headers_in_kernel_arithmetic_are_a_kernels_options() {
             packet: PACKET,
             initial_window: 10.0 * PACKET,
             claimed_rtt: None,
+            path: waterfill_laws::protocol::PathView::UNKNOWN,
             validation: waterfill_laws::protocol::Validation::Off,
             seed: 0,
         };

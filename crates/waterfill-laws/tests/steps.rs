@@ -24,6 +24,7 @@ const fn connection() -> Connection {
         packet: PACKET,
         initial_window,
         claimed_rtt: None,
+        path: waterfill_laws::protocol::PathView::UNKNOWN,
         validation: waterfill_laws::protocol::Validation::Off,
         seed: 7,
     }

@@ -100,6 +100,7 @@ impl<P: Protocol> LawController<P> {
             packet: Volume::from_bytes(mtu as f64),
             initial_window: Volume::from_bytes(initial as f64),
             claimed_rtt: None,
+            path: waterfill_laws::protocol::PathView::UNKNOWN,
             validation: Validation::Off,
             seed: 0,
         };

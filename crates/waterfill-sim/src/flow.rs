@@ -1,8 +1,9 @@
 //! The two hosts of a connection, which may be in different parts of the network.
 
+use waterfill_laws::protocol::PathView;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::steps::StepLog;
-use waterfill_laws::units::{Instant, Rate};
+use waterfill_laws::units::Instant;
 use waterfill_network::{FlowSpec, Network};
 
 use crate::binding::FlowProtocol;
@@ -22,8 +23,8 @@ pub(crate) struct Route {
     pub(crate) number: u32,
     /// True if a link of the forward path damages packets.
     pub(crate) damages: bool,
-    /// Rate of the source's own link: its access, or the first link of the forward path.
-    pub(crate) nic: Rate,
+    /// Rate of the source's own link, which is its access or the first link of the forward path, and number of links.
+    pub(crate) view: PathView,
 }
 
 /// Path of a source's packets before the first link.
@@ -136,7 +137,7 @@ pub(crate) fn sending_host(network: &Network, setup: &FlowSetup<'_>) -> SendingH
     SendingHost {
         owner,
         protocol: law.protocol,
-        sender: Sender::new(sender, &law.params, spec, network.seed),
+        sender: Sender::new(sender, &law.params, (spec, route.view), network.seed),
         entry: route.entry,
         route: route.number,
         due: Instant::NEVER,
@@ -153,7 +154,7 @@ pub(crate) fn log_steps(
 ) {
     let (Owner::Group(group), protocol) = (sending.owner, sending.protocol) else { return };
     let Some(spec) = network.flows.get(group as usize).filter(|_| protocol.has_fields()) else { return };
-    let connection = sending.sender.spec.connection(spec, network.seed);
+    let connection = sending.sender.spec.connection(spec, PathView::UNKNOWN, network.seed);
     sending.sender.log_steps(protocol, f, now, &connection, log);
     receiving.receiver.log_steps(protocol, f, now, log);
 }

@@ -154,6 +154,7 @@ impl Receiver {
         if self.faults.is_some() {
             self.meet_faults(now, packet);
         }
+        self.notify_of_mark(now, packet);
         if let (Some(law), Cargo::Header(header)) = (&mut self.law, &packet.cargo) {
             // Data echoes the timestamp of an acknowledgement: an RTT sample of the receiver.
             let rtt = (packet.echoed > Instant::ZERO).then(|| now.since(packet.echoed));
@@ -185,6 +186,7 @@ impl Receiver {
         if self.faults.is_some() {
             self.meet_faults(now, packet);
         }
+        self.notify_of_mark(now, packet);
         if let (Some(law), Cargo::Header(header)) = (&mut self.law, &packet.cargo) {
             law.on_data(&Received { now, kind: packet.role.kind(), header, rtt: None });
         }
@@ -275,6 +277,17 @@ impl Receiver {
             SackId::NONE
         };
         Answer::Now(sent, sack)
+    }
+
+    /// Passes a packet's mark to the law, unless the receiver misreports marks.
+    #[inline]
+    fn notify_of_mark(&mut self, now: Instant, packet: &Packet) {
+        if packet.flags.has(Flags::MARKED)
+            && let Some(law) = &mut self.law
+            && !self.faults.as_ref().is_some_and(|faults| faults.misreports(now))
+        {
+            law.on_mark(now);
+        }
     }
 
     /// Records the mark of a packet.

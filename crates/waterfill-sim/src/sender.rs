@@ -18,7 +18,7 @@ mod spec;
 
 use waterfill_laws::base_rtt::WindowedMin;
 use waterfill_laws::protocol::{
-    Ack, BaseRtt, Connection, Event, PacketKind, Probe, Reduction, Retransmission, SendLimit, Sending,
+    Ack, BaseRtt, Connection, Event, PacketKind, PathView, Probe, Reduction, Retransmission, SendLimit, Sending,
 };
 use waterfill_laws::registry::{AnyEcho, AnyParams, AnySource, ProtocolId};
 use waterfill_laws::steps::StepLog;
@@ -122,9 +122,9 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) fn new(spec: SenderSpec, params: &AnyParams, flow: &FlowSpec, seed: u64) -> Self {
+    pub(crate) fn new(spec: SenderSpec, params: &AnyParams, (flow, path): (&FlowSpec, PathView), seed: u64) -> Self {
         Self {
-            law: params.source(&spec.connection(flow, seed)),
+            law: params.source(&spec.connection(flow, path, seed)),
             faults: SourceFaults::new(flow),
             rare: None,
             window_packets: 0,
@@ -753,6 +753,7 @@ impl Sender {
             reduction.on_sent();
         }
         if self.is_paced() {
+            self.law.advance(self.clock(now));
             let spacing = self.pacing_rate().map_or(Duration::ZERO, |rate| rate.time_for(u32::from(bytes)));
             let spacing = spacing.min(MAX_SPACING);
             let wait = if self.rare.is_some() { self.wait_for_burst(spacing, bytes) } else { spacing };

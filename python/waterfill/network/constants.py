@@ -211,6 +211,16 @@ LAWS: Mapping[str, tuple[Constant, ...]] = {
     ),
     "hpcc": (Constant("base_rtt", rtts(1), "the paper's T: the network's base RTT"),),
     "powertcp": (Constant("base_rtt", rtts(1), "the paper's τ: the network's base RTT"),),
+    "dcqcn": (
+        Constant("cnp_interval", rtts(50 / 12), "the paper's 50 us, at 12 us", most=_SLOW),
+        Constant("alpha_timer", rtts(55 / 12), "the paper's 55 us, at 12 us", most=_SLOW),
+        Constant("rate_timer", rtts(55 / 12), "the paper's 55 us, at 12 us", most=_SLOW),
+        Constant("byte_counter", Amount(10e6 / 150e3, "bdp"), "10 MB, at 100 Gbit/s and 12 us"),
+        Constant("r_ai", of_link(2e-4), "5 Mbit/s at 25 Gbit/s, as HPCC's run.py"),
+        Constant("r_hai", of_link(2e-3), "50 Mbit/s at 25 Gbit/s, as HPCC's run.py"),
+        Constant("r_min", of_link(1e-3), "100 Mbit/s at 100 Gbit/s"),
+        Constant("base_rtt", rtts(1), "as hpcc; for its window only"),
+    ),
     "htcp": (Constant("delta_l", rtts(10), "the paper's 1 s at 100 ms", most=_SLOW),),
     "prague": (Constant("virtual_rtt", rtts(1), "equal shares for all RTTs", most=_SLOW),),
     "bbr": (

@@ -41,7 +41,7 @@ _Rule = Callable[[Mapping[str, float], _Paths], "_Found | None"]
 # Networks with an RTT below this are fabrics.
 _FABRIC_S = 1e-3
 # Laws that need marks from the links.
-_MARKED = frozenset({"dctcp", "prague"})
+_MARKED = frozenset({"dcqcn", "dctcp", "prague"})
 
 
 def misfits(network: Network, params: Params, unit_of: UnitOf) -> Iterator[tuple[str, str]]:

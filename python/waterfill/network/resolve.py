@@ -73,7 +73,7 @@ WEB_PACKETS = 30
 WEB_SHAPE = 1.35
 # RFC 6928.
 _WINDOW_PACKETS = 10
-LINE_RATE = frozenset({"hpcc", "powertcp"})
+LINE_RATE = frozenset({"hpcc", "powertcp", "dcqcn"})
 """Laws whose papers start a flow at the rate of its host's link (W_init = B·T)."""
 # Default shape of on and off periods, from the documentation of ns-2's Pareto on/off source.
 PERIOD_SHAPE = 1.5

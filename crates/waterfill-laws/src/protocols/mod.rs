@@ -3,6 +3,7 @@
 pub mod abc;
 pub mod aecp;
 pub mod alpha_rcp;
+pub mod dcqcn;
 pub mod hpcc;
 pub mod ixcp;
 pub mod jetmax;

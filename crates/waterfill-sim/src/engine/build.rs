@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use waterfill_laws::protocol::PathView;
 use waterfill_laws::telemetry::HOPS_MAX;
 use waterfill_laws::units::{Duration, Instant, Rate};
 use waterfill_network::{ArrivalSpec, DemandCourse, FlowSpec, Network, SwitchingSpec};
@@ -225,7 +226,8 @@ impl Part {
         };
         let first_link = spec.forward.first().and_then(|&link| self.network.links.get(link as usize));
         let nic = spec.access_bps.or(first_link.map(|link| link.rate_bps)).map_or(Rate::UNLIMITED, Rate::from_bps);
-        Ok(Route { forward, reverse, entry, number, damages, nic })
+        let view = PathView { host_rate: nic, hops: spec.forward.len() as u32 };
+        Ok(Route { forward, reverse, entry, number, damages, view })
     }
 
     /// Returns the nodes at which a path begins and ends.
@@ -324,7 +326,7 @@ impl Part {
                 route.forward = self.add_switched(paths, (from, to), path::END)?;
                 route.reverse = self.add_switched(paths, (to, from), path::END)?;
                 let first_link = paths.entries[route.forward as usize] as usize;
-                route.nic = Rate::from_bps(self.network.links[first_link].rate_bps);
+                route.view.host_rate = Rate::from_bps(self.network.links[first_link].rate_bps);
                 route.number = routes.len() as u32;
                 routes.push((route, self.base_rtt(from, to)));
             }

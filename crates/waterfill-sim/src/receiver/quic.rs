@@ -138,6 +138,7 @@ impl Receiver {
                 self.skip_to(numbers.data);
             }
         }
+        self.notify_of_mark(now, packet);
         if let (Some(law), Cargo::Header(header)) = (&mut self.law, &packet.cargo) {
             let rtt = (packet.echoed > Instant::ZERO).then(|| now.since(packet.echoed));
             law.on_data(&Received { now, kind: packet.role.kind(), header, rtt });

@@ -26,7 +26,7 @@ impl FirstFlight {
     pub(super) fn new(setup: &FlowSetup<'_>) -> Option<Self> {
         let own = matches!(setup.law.protocol, ProtocolId::Own { .. });
         (!setup.spec.handshake).then(|| Self {
-            nic: setup.route.nic,
+            nic: setup.route.view.host_rate,
             window_packets: setup.spec.initial_window_packets.max(1.0) as u64,
             // A law of a program's own sees data only.
             asks: setup.law.params.info().kind == ProtocolKind::Explicit && !own,
@@ -47,8 +47,10 @@ impl Sender {
             self.phase = Phase::Unanswered;
             (self.opened, self.next_send, self.rto_deadline) = (now, now, Instant::NEVER);
             self.open_application(now);
+            // A law that starts at its link's rate sends on without an answer.
+            let limited = self.law.limit().pacing.is_none_or(|rate| rate < flight.nic);
             self.window_packets = match self.law_window() {
-                u64::MAX => flight.window_packets,
+                u64::MAX if limited => flight.window_packets,
                 window => window,
             };
         }

@@ -1,6 +1,6 @@
 //! Senders and receivers over patterns of losses, for comparison with peers.
 
-use waterfill_laws::protocol::Retransmission;
+use waterfill_laws::protocol::{PathView, Retransmission};
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::Network;
@@ -160,7 +160,7 @@ impl Hosts {
                 entry: HostAccess::Ideal,
                 number: 0,
                 damages: false,
-                nic: Rate::UNLIMITED,
+                view: PathView::UNKNOWN,
             },
         };
         let (from, to) = connect(&network, &setup);

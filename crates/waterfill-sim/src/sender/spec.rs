@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU16;
 
-use waterfill_laws::protocol::{Connection, Ecn, Host, Retransmission, Validation};
+use waterfill_laws::protocol::{Connection, Ecn, Host, PathView, Retransmission, Validation};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::{FlowSpec, Network, TCP_IP_BYTES};
 
@@ -121,13 +121,14 @@ impl SenderSpec {
     }
 
     /// Returns the connection as the law sees it.
-    pub(crate) fn connection(&self, flow: &FlowSpec, seed: u64) -> Connection {
+    pub(crate) fn connection(&self, flow: &FlowSpec, path: PathView, seed: u64) -> Connection {
         let packet = Volume::from_bytes(f64::from(self.sizes.packet_bytes));
         Connection {
             weight: flow.weight,
             packet,
             initial_window: flow.initial_window_packets * packet,
             claimed_rtt: flow.claimed_rtt_s.map(Duration::from_secs),
+            path,
             validation: self.host.validation.unwrap_or(Validation::Off),
             seed: seed.rotate_left(32) ^ u64::from(self.flow) ^ (u64::from(self.incarnation) << 48),
         }

@@ -53,6 +53,7 @@ fn source() -> Source {
         packet,
         initial_window,
         claimed_rtt: None,
+        path: crate::protocol::PathView::UNKNOWN,
         validation: Validation::Off,
         seed: 0,
     }))
@@ -210,6 +211,7 @@ fn a_law_of_windows_gets_whole_packets() {
         packet,
         initial_window: packet * 10.0,
         claimed_rtt: None,
+        path: crate::protocol::PathView::UNKNOWN,
         validation: Validation::Off,
         seed: 0,
     };

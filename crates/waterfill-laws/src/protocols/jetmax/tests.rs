@@ -204,6 +204,7 @@ fn source(weight: f64) -> Source {
             packet,
             initial_window: 10.0 * packet,
             claimed_rtt: None,
+            path: crate::protocol::PathView::UNKNOWN,
             validation: Validation::Off,
             seed: 0,
         },

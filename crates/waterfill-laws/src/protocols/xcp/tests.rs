@@ -97,6 +97,7 @@ fn source(params: &Params) -> Source {
             packet,
             initial_window: 10.0 * packet,
             claimed_rtt: None,
+            path: crate::protocol::PathView::UNKNOWN,
             validation: crate::protocol::Validation::Off,
             seed: 0,
         },
@@ -148,6 +149,7 @@ fn a_weight_scales_the_gain() {
         packet,
         initial_window: packet,
         claimed_rtt: None,
+        path: crate::protocol::PathView::UNKNOWN,
         validation: crate::protocol::Validation::Off,
         seed: 0,
     };
@@ -168,6 +170,7 @@ fn a_claimed_rtt_is_stated_at_the_true_rate() {
         packet,
         initial_window: packet,
         claimed_rtt,
+        path: crate::protocol::PathView::UNKNOWN,
         validation: crate::protocol::Validation::Off,
         seed: 0,
     };

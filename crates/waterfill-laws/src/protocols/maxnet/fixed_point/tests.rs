@@ -200,6 +200,7 @@ const fn bytewise() -> Connection {
         packet,
         initial_window,
         claimed_rtt: None,
+        path: crate::protocol::PathView::UNKNOWN,
         validation: crate::protocol::Validation::Off,
         seed: 0,
     }
@@ -912,6 +913,7 @@ fn no_calls_leave_the_ranges() {
             packet: Volume::from_bytes(packet),
             initial_window: Volume::from_bytes(packet * 10.0),
             claimed_rtt: None,
+            path: crate::protocol::PathView::UNKNOWN,
             validation: crate::protocol::Validation::Off,
             seed: 0,
         };

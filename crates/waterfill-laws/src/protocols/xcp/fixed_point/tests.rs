@@ -79,6 +79,7 @@ fn sources_agree() {
             packet,
             initial_window: 10.0 * packet,
             claimed_rtt: None,
+            path: crate::protocol::PathView::UNKNOWN,
             validation: crate::protocol::Validation::Off,
             seed: 0,
         };
