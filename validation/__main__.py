@@ -72,6 +72,7 @@ STUDIES: Mapping[str, str] = {
     "scone": "commands:SCONE",
     "seeds": "seeds",
     "soak": "soak.study",
+    "sperc": "sperc",
     "stability": "stability_vs_fluid",
     "studio": "commands:STUDIO",
     "sweep-hosts": "sweep.hosts",
