@@ -709,6 +709,8 @@ registry! {
     Copa: tcp::copa::Copa;
     Hpcc: hpcc::Hpcc;
     PowerTcp: powertcp::PowerTcp;
+    Poseidon: poseidon::Poseidon;
+    Rocc: rocc::Rocc;
     Dcqcn: dcqcn::Dcqcn;
     Scone: scone::Scone;
     Window: window::Window;

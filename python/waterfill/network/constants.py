@@ -211,6 +211,20 @@ LAWS: Mapping[str, tuple[Constant, ...]] = {
     ),
     "hpcc": (Constant("base_rtt", rtts(1), "the paper's T: the network's base RTT"),),
     "powertcp": (Constant("base_rtt", rtts(1), "the paper's τ: the network's base RTT"),),
+    "poseidon": (
+        Constant("k", rtts(1 / 6), "the public code's 2 us at 12 us"),
+        Constant("p", rtts(10 / 3), "the public code's 40 us at 12 us", most=_SLOW),
+        Constant("m", 0.25, "the public code's"),
+        Constant("max_rate", of_link(1), "the target is k at the fastest link's rate"),
+        Constant("min_rate", of_link(1e-3), "1,000 flows of a link"),
+    ),
+    "rocc": (
+        Constant("interval", rtts(10 / 3), "the paper's 40 us at 12 us (unverified)", most=_SLOW),
+        Constant("q_ref", rtts(2.5), "the paper's 30 us at 12 us (unverified)"),
+        Constant("q_mid", rtts(5), "twice q_ref"),
+        Constant("q_max", rtts(6), "2.4 times q_ref"),
+        Constant("f_min", packets(0.1), "a packet in ten RTTs", least=packets(1e-3)),
+    ),
     "dcqcn": (
         Constant("cnp_interval", rtts(50 / 12), "the paper's 50 us, at 12 us", most=_SLOW),
         Constant("alpha_timer", rtts(55 / 12), "the paper's 55 us, at 12 us", most=_SLOW),

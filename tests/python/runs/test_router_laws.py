@@ -5,45 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from waterfill.runs import backends
+from router_laws import LOT_PATHS, LOT_RATES_BPS, column, parking_lot, run
 from waterfill.theory.alpha_rcp import Network, alpha_fair
-
-
-def run(
-    protocol,
-    rtts_s,
-    duration_s,
-    *,
-    on="sim",
-    rate_bps=20e6,
-    buffer="100 MB",
-    starts_s=None,
-    **params,
-):
-    """Run flows of these RTTs over one link, with 200 samples."""
-    link = {
-        "name": "l", "from": "a", "to": "b", "rate": f"{rate_bps} bit/s", "buffer": buffer,
-        "delay": f"{1e9 * min(rtts_s) / 2:.0f} ns",
-    }  # fmt: skip
-    flows = [
-        {"name": f"f{i}", "path": ["l"], "rtt": f"{1e9 * rtt_s:.0f} ns", "start": f"{start_s} s"}
-        for i, (rtt_s, start_s) in enumerate(
-            zip(rtts_s, starts_s or [0] * len(rtts_s), strict=True)
-        )
-    ]
-    document = {
-        "name": "law", "protocol": protocol, "duration": f"{duration_s:.6f} s",
-        "sample": f"{duration_s / 200:.6f} s", "link": [link], "flow": flows,
-        "params": {protocol: params},
-    }  # fmt: skip
-    return backends.run(document, on=on)
-
-
-def column(result, name, start_s):
-    """Return a column of the first link after a time."""
-    rows = result.links.to_pydict()
-    time_s, link = np.array(rows["time_s"]), np.array(rows["link"])
-    return np.array(rows[name], dtype=float)[(link == link[0]) & (time_s > start_s)]
 
 
 @pytest.mark.filterwarnings("ignore::waterfill.network.protocols.Misfit")
@@ -74,23 +37,8 @@ def test_mkc_overloads_a_link_in_proportion_to_its_flows():
 @pytest.mark.parametrize("on", ["sim", "fluid"])
 @pytest.mark.parametrize("fairness", [1.0, 2.0, 50.0])
 def test_alpha_rcp_gives_the_rates_of_our_solver(on, fairness):
-    rates = {"l0": 50e6, "l1": 40e6, "l2": 60e6}
-    links = [
-        {"name": name, "from": f"n{i}", "to": f"n{i + 1}", "rate": f"{rate} bit/s",
-         "delay": "10 ms", "buffer": "20 MB"}
-        for i, (name, rate) in enumerate(rates.items())
-    ]  # fmt: skip
-    paths = [["l0", "l1", "l2"], ["l0"], ["l1"], ["l2"], ["l2"]]
-    flows = [{"name": f"f{i}", "path": path} for i, path in enumerate(paths)]
-    document = {
-        "name": "lot", "protocol": "alpha_rcp", "duration": "20 s", "link": links, "flow": flows,
-        "params": {"alpha_rcp": {"fairness": fairness}},
-    }  # fmt: skip
-    found = [flow["rate_bps"] for flow in backends.run(document, on=on).summary["flows"]]
-    names = list(rates)
-    network = Network.of(
-        [0.95 * rate for rate in rates.values()], [[names.index(n) for n in p] for p in paths]
-    )
+    found, _ = parking_lot("alpha_rcp", on, "20 s", fairness=fairness)
+    network = Network.of([0.95 * rate for rate in LOT_RATES_BPS], LOT_PATHS)
     assert found == pytest.approx(alpha_fair(network, fairness), rel=0.02)
 
 

@@ -123,7 +123,7 @@ impl WireRate {
     }
 
     /// `[rcp-2006:path]` Returns the smaller of two rates.
-    fn min(self, other: Self) -> Self {
+    pub(super) fn min(self, other: Self) -> Self {
         Self(self.0.min(other.0))
     }
 
@@ -142,6 +142,17 @@ impl WireRate {
 impl Default for WireRate {
     fn default() -> Self {
         Self::UNLIMITED
+    }
+}
+
+/// A rate alone is the header and the echo of [`rocc`](super::rocc).
+impl Wire for WireRate {
+    const BYTES: usize = 4;
+    fn encode(&self, out: &mut [u8]) {
+        out[..4].copy_from_slice(&self.0.to_be_bytes());
+    }
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        Self::from_bits(*bytes.first_chunk()?)
     }
 }
 
