@@ -129,7 +129,7 @@ impl SignalField {
         match id {
             ProtocolId::MaxNet if bytes[0] == CSIG_TPID => Some(Self::tag(bytes.len())),
             ProtocolId::MaxNet | ProtocolId::MaxNet2006 => Some(Self::price(5)),
-            ProtocolId::Rcp => Some(Self::rate(0)),
+            ProtocolId::Rcp | ProtocolId::AlphaRcp => Some(Self::rate(0)),
             ProtocolId::JetMax => Some(Self::target(12)),
             ProtocolId::Xcp | ProtocolId::IXcp | ProtocolId::PXcp => Self::feedback(12, bytes),
             _ => Self::of_both(id),
@@ -139,7 +139,7 @@ impl SignalField {
     fn of_echo(id: ProtocolId, bytes: &[u8]) -> Option<Self> {
         match id {
             ProtocolId::MaxNet | ProtocolId::MaxNet2006 => Some(Self::price(2)),
-            ProtocolId::Rcp => Some(Self::rate(4)),
+            ProtocolId::Rcp | ProtocolId::AlphaRcp => Some(Self::rate(4)),
             ProtocolId::JetMax => Some(Self::target(8)),
             ProtocolId::Xcp | ProtocolId::IXcp | ProtocolId::PXcp => Self::feedback(16, bytes),
             _ => Self::of_both(id),
