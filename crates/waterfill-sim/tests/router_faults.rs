@@ -107,7 +107,7 @@ fn without_headers_a_source_stays_at_its_first_window() {
 /// A rate of zero for one second does not stop a paced source permanently.
 #[test]
 fn a_rate_of_zero_is_left_again() {
-    for protocol in ["rcp", "alpha_rcp", "jetmax"] {
+    for protocol in ["rcp", "alpha_rcp", "rocc", "jetmax"] {
         let mut n = shared(protocol, 20.0);
         n.links[0].faults = vec![fault(5.0, 6.0, 1.0, Effect::Lie { value: FalseSignal::Zero })];
         let (sim, _) = run(&n);
@@ -143,7 +143,7 @@ fn laws_survive_damaged_headers_and_random_signals() {
 
 #[test]
 fn a_lying_receiver_takes_from_the_honest_one() {
-    for protocol in ["maxnet", "xcp", "rcp", "alpha_rcp", "mkc", "vcp", "abc", "newreno"] {
+    for protocol in ["maxnet", "xcp", "rcp", "alpha_rcp", "mkc", "rocc", "poseidon", "vcp", "abc", "newreno"] {
         let mut n = shared(protocol, 12.0);
         n.flows[0].faults = vec![host_fault(6.0, 12.0, HostEffect::Lie {})];
         let (sim, _) = run(&n);

@@ -45,7 +45,9 @@ from waterfill.scenario.document import (
     AckFrequency,
     Application,
     Flow,
+    FlowFault,
     Link,
+    LinkFault,
     PacingTime,
     Scenario,
     Traffic,
@@ -75,6 +77,11 @@ WEB_SHAPE = 1.35
 _WINDOW_PACKETS = 10
 LINE_RATE = frozenset({"hpcc", "powertcp", "dcqcn"})
 """Laws whose papers start a flow at the rate of its host's link (W_init = B·T)."""
+# Faults of headers and receivers that do not change a law's signals: of laws whose signals are
+# records of links. No fault falsifies SCONE's advice, or the header of a law in Python.
+_TELEMETRY = frozenset({"strip", "corrupt", "lie"})
+_LIE = frozenset({"lie"})
+_UNCHANGED = {"hpcc": _TELEMETRY, "powertcp": _TELEMETRY, "scone": _LIE}
 # Default shape of on and off periods, from the documentation of ns-2's Pareto on/off source.
 PERIOD_SHAPE = 1.5
 
@@ -167,6 +174,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
     network = replace(network, series=_series(scenario, network.links))
     _check_codes(scenario, network, protocols)
     _check_handshakes(scenario, network)
+    _check_faults(scenario, network, protocols)
     each = sample_bytes(network, protocols, backend)
     return replace(network, sample_s=_sample_s(scenario, each))
 
@@ -364,6 +372,29 @@ def _check_codes(scenario: Scenario, network: Network, protocols: Protocols) -> 
             why = f"must be at least the rate of the fastest link, {rate}, got {got}"
             advice = f'set code_max = "{rate}"'
             raise scenario.error(f"params.{name}.code_max", why, advice)
+
+
+def _check_faults(scenario: Scenario, network: Network, protocols: Protocols) -> None:
+    """Refuse faults of signals for laws whose signals they do not change."""
+    flows = [*network.flows, *(t.flows.flow for t in network.traffic if t.flows is not None)]
+    laws = {
+        law: _UNCHANGED.get(law, _LIE if protocols[law].is_python else frozenset())
+        for law in dict.fromkeys(flow.protocol for flow in flows)
+    }
+
+    def check(key: str, faults: Sequence[LinkFault | FlowFault], mine: Iterable[str]) -> None:
+        for number, fault in enumerate(faults):
+            law = next((law for law in mine if fault.kind in laws[law]), None)
+            if law is not None:
+                why = f"does not change the signals of {law}, got {shown(fault.kind)}"
+                advice = "remove the fault or the law's flows"
+                raise scenario.error(f"{key}.fault[{number}].kind", why, advice)
+
+    if any(laws.values()):
+        for flow, spec, index in zip(scenario.flow, network.flows, itertools.count()):
+            check(scenario.key("flow", index), flow.fault or (), [spec.protocol])
+        for index, link in enumerate(scenario.link):
+            check(scenario.key("link", index), link.fault or (), laws)
 
 
 def _check_handshakes(scenario: Scenario, network: Network) -> None:

@@ -173,3 +173,25 @@ def test_the_fluid_backend_refuses_faults():
     found = dict(unsupported(scenario, "fluid"))
     assert found["link.l.fault"] == "not supported by the fluid backend, got 1"
     assert found["flow.f.fault"] == "not supported by the fluid backend, got 1"
+
+
+@pytest.mark.parametrize("law", ["hpcc", "powertcp"])
+@pytest.mark.parametrize(
+    ("link", "flow", "key"),
+    [
+        (fault("link", 'kind = "strip"'), "", "link.l.fault[0].kind"),
+        (fault("link", 'kind = "lie"', 'value = "max"'), "", "link.l.fault[0].kind"),
+        ("", fault("flow", 'kind = "lie"'), "flow.f.fault[0].kind"),
+    ],
+)
+def test_faults_that_telemetry_does_not_have_are_refused(law, link, flow, key):
+    scenario = from_toml(FILE.format(link=link, flow=flow).replace('"xcp"', f'"{law}"'), "test")
+    with pytest.raises(InputError, match=f"does not change the signals of {law}") as error:
+        to_core(scenario, load())
+    assert error.value.key == key
+    lie = FILE.format(link=fault("link", 'kind = "lie"', 'value = "max"'), flow="")
+    advice = from_toml(lie.replace('"xcp"', '"scone"'), "test")
+    with pytest.raises(InputError, match="does not change the signals of scone"):
+        to_core(advice, load())
+    restart = FILE.format(link=fault("link", 'kind = "restart"', 'at = "1 s"'), flow="")
+    to_core(from_toml(restart.replace('"xcp"', f'"{law}"'), "test"), load())

@@ -173,6 +173,9 @@ impl SignalField {
             ProtocolId::Mkc => {
                 Some(Self { at: 4, bytes: 4, mask: u32::MAX, zero: 1e6_f32.to_bits(), max: (-1e6_f32).to_bits() })
             }
+            ProtocolId::Rocc => Some(Self::rate(0)),
+            // The largest delay on the path: a million seconds, and none.
+            ProtocolId::Poseidon => Some(Self { at: 0, bytes: 4, mask: u32::MAX, zero: 1e6_f32.to_bits(), max: 0 }),
             _ => None,
         }
     }
@@ -228,5 +231,24 @@ impl SignalField {
         low.copy_from_slice(field);
         let kept = u32::from_be_bytes(word) & !self.mask;
         field.copy_from_slice(&(kept | (code & self.mask)).to_be_bytes()[4 - self.bytes..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A false value must not leave a law's signal as it is, without a word. False signals of the others are refused
+    /// (`network/resolve.py`).
+    #[test]
+    fn every_law_with_a_header_has_a_signal() {
+        for id in ProtocolId::ALL.iter().copied().filter(|id| id.header_bytes() > 0) {
+            let bytes = &[0, 0, 14];
+            let known =
+                [SignalField::of_header(id, bytes), SignalField::of_echo(id, bytes)].map(|found| found.is_some());
+            let refused =
+                matches!(id, ProtocolId::Hpcc | ProtocolId::PowerTcp | ProtocolId::Scone | ProtocolId::Own { .. });
+            assert_eq!(known, [!refused, !refused], "{id:?}");
+        }
     }
 }
