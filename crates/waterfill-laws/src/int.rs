@@ -5,7 +5,7 @@ mod window;
 
 #[cfg(test)]
 pub(crate) use window::fullest;
-pub use window::{IntLaw, IntParams, IntSource, State};
+pub use window::{Form, IntLaw, IntParams, IntSource, State};
 
 use crate::protocol::{EchoLast, LinkView, Passing, Protocol, Router, Wire};
 use crate::state::StateFields;

@@ -73,6 +73,13 @@ impl Stack {
         &self.hops[..usize::from(self.count)]
     }
 
+    /// Returns records of the same links at time zero, when they had sent nothing.
+    #[must_use]
+    pub fn zeros(&self) -> Self {
+        let hops = self.hops.map(|hop| Hop { time: Instant::ZERO, sent: 0, queue: 0, ..hop });
+        Self { hops, count: self.count }
+    }
+
     /// Removes all records.
     pub const fn clear(&mut self) {
         self.count = 0;

@@ -67,7 +67,7 @@
 //! `hpcc-2019`: Li, Miao, Liu, Zhuang, Feng, Tang, Cao, Zhang, Kelly, Alizadeh, Yu, "HPCC: High Precision Congestion
 //! Control", SIGCOMM 2019. Miao et al., "HPCC++: Enhanced High Precision Congestion Control", draft-miao-tsv-hpcc-01.
 
-use crate::int::{EchoStack, Int, IntLaw, IntSource, State, Telemetry};
+use crate::int::{EchoStack, Form, Int, IntLaw, IntSource, State, Telemetry};
 use crate::params::{ParamError, require};
 use crate::protocol::{BaseRtt, Host, Info, LawSignal, Probe, Protocol, ProtocolKind};
 use crate::state::StateFields;
@@ -115,6 +115,8 @@ crate::choice! {
         Paper = "paper",
         /// The public code of csg-htsim, which differs in four points.
         Htsim = "htsim",
+        /// The ns-3 of PowerTCP's authors, which differs in three points.
+        Ns3 = "ns3",
     }
 }
 
@@ -129,8 +131,8 @@ crate::params! {
         flows: f64 = 100.0, "80 bytes at 100 Gbit/s and 13 us, from a secondary source";
         /// Base RTT T of the network. 0 is the smallest RTT of the connection.
         base_rtt: Duration = Duration::ZERO, "the paper's T is a constant of the network";
-        /// Reading of the algorithm: the paper's, or that of csg-htsim's code.
-        reading: Reading = Reading::Paper, "hpcc-2019; htsim: the code's";
+        /// Reading of the algorithm: the paper's, or that of csg-htsim's or ns3-datacenter's code.
+        reading: Reading = Reading::Paper, "hpcc-2019; htsim, ns3: the codes'";
     }
 }
 
@@ -163,7 +165,7 @@ impl IntLaw for Hosts {
     }
 
     /// `[hpcc-2019:alg1.5]` Returns the load u' of a link.
-    fn level(hop: &Hop, last: &Hop, lasted: Duration, base_rtt: Duration) -> f64 {
+    fn level(_: Form, hop: &Hop, last: &Hop, lasted: Duration, base_rtt: Duration) -> f64 {
         let queue = if hop.queue < last.queue { hop.queued() } else { last.queued() };
         queue / (hop.rate * base_rtt) + hop.sent_rate(last, lasted) / hop.rate
     }
@@ -175,7 +177,7 @@ impl IntLaw for Hosts {
         let increase = weight * ((1.0 - params.eta) / params.flows) * state.limit;
         let window = if scales { reference / (state.level / params.eta) } else { reference };
         state.set_window(window + increase);
-        if ends || Self::as_htsim(params) {
+        if ends || state.form == Form::Htsim {
             state.law.reference = state.window;
         }
         if ends {
@@ -183,8 +185,12 @@ impl IntLaw for Hosts {
         }
     }
 
-    fn as_htsim(params: &Params) -> bool {
-        params.reading == Reading::Htsim
+    fn form(params: &Params) -> Form {
+        match params.reading {
+            Reading::Paper => Form::Paper,
+            Reading::Htsim => Form::Htsim,
+            Reading::Ns3 => Form::Ns3,
+        }
     }
 
     fn observe(state: &State<Self>, probe: &mut dyn Probe) {
@@ -229,15 +235,15 @@ mod tests {
     #[test]
     fn hpcc_2019_the_fullest_link_counts() {
         let first = [hop(0, 0, 25_000), hop(4000, 12_500, 31_000)];
-        let (load, lasted) = fullest::<Hosts>(&first[1..], &first[..1], T).expect("two records");
+        let (load, lasted) = fullest::<Hosts>(Form::Paper, &first[1..], &first[..1], T).expect("two records");
         close(load, 0.2 + 12_500.0 * 8.0 / 4e-6 / 100e9, 1e-12);
         assert_eq!(lasted, Duration::from_micros(4));
         let slow = |us: u64, sent| Hop { link: 1, rate: Rate::from_bps(10e9), ..hop(1000 * us, sent, 0) };
-        let (load, lasted) =
-            fullest::<Hosts>(&[first[1], slow(9, 9000)], &[first[0], slow(0, 0)], T).expect("two records of each");
+        let (load, lasted) = fullest::<Hosts>(Form::Paper, &[first[1], slow(9, 9000)], &[first[0], slow(0, 0)], T)
+            .expect("two records of each");
         close(load, 0.8, 1e-12);
         assert_eq!(lasted, Duration::from_micros(9));
-        assert_eq!(fullest::<Hosts>(&first[..1], &[slow(0, 0)], T), None, "another path");
+        assert_eq!(fullest::<Hosts>(Form::Paper, &first[..1], &[slow(0, 0)], T), None, "another path");
     }
 
     /// Returns a source that has had its first stack.
@@ -317,6 +323,27 @@ mod tests {
             ack(&mut source, hop(4000, 25_000, 0), 9);
             close(source.state.expect("a state").level, load, 1e-12);
         }
+    }
+
+    /// In the ns-3 of PowerTCP's authors, the host's own link writes no record: it is full, but U falls to the 0.5 of the
+    /// switch. W counts payload: 125,000 bytes are 89 packets with 1418 each. No rate is below 100 Mbit/s.
+    #[test]
+    fn ns3_counts_payload_and_no_record_of_the_host() {
+        let params = Params { base_rtt: T, reading: Reading::Ns3, ..Params::default() };
+        let mut source = Source::new(&params, &connection());
+        let path =
+            |i: u64, queue| [Hop { link: 1, ..hop(10_000 * i, 125_000 * i, 9000) }, hop(10_000 * i, 62_500 * i, queue)];
+        let mut ack = |hops: &[Hop]| {
+            source.on_stack(&stack(hops));
+            let packet = connection().packet;
+            source.on_ack(&Ack { acked: packet, ..Ack::new(hops[0].time, Int::default(), T) });
+            let state = source.state.as_ref().expect("a state");
+            (state.level, source.limit().window.expect("a window").as_bytes(), state.window.as_bytes())
+        };
+        close(ack(&path(1, 0)).1, 89.0 * 1500.0, 1e-12);
+        close(ack(&path(2, 0)).0, 0.5, 1e-12);
+        ack(&path(3, u32::MAX));
+        close(ack(&path(4, u32::MAX)).2, 125.0, 1e-12);
     }
 
     /// Without W_c, each acknowledgement halves the window, and the rate is the mean since the first acknowledgement.
