@@ -30,6 +30,7 @@ STUDIES: Mapping[str, str] = {
     "dilation": "dilation",
     "equilibria": "equilibria",
     "evaluate": "evaluate.study",
+    "fabric-ns3": "fabric_ns3.study",
     "faults": "faults",
     "fct": "fct.study",
     "fct-ns3": "fct.ns3",
