@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from waterfill.analysis.documents import Estimate, Figures
     from waterfill.analysis.hosts import HostFigures
     from waterfill.analysis.transfers import IncastSummary, Overall, SizeBin
+    from waterfill.contract.network import Network
 
 Row = TypeVar("Row")
 TablePlace: TypeAlias = Literal["terminal", "page"]
@@ -336,6 +337,13 @@ MESSAGES = (
     "time: from the writing of a message to its last byte at the receiver, of messages written in "
     "the window; the other columns: whole run."
 )
+
+
+def without_shares(network: Network) -> str:
+    """Return why the table of flows has no max-min shares, or an empty text if it has them."""
+    if not network.has_switched or not network.flows:
+        return ""
+    return "No max-min shares: switches choose the links (ecmp), so no path is known before a run."
 
 
 def idle(summary: Summary) -> str:

@@ -248,6 +248,7 @@ def _document(result: Result, bins: str | list[float]) -> Document:
 
 
 def _show_run(result: Result, bins: str | list[float]) -> None:
+    from waterfill.analysis.tables import without_shares
     from waterfill.cli import tables
 
     messages: set[str] = set()
@@ -255,7 +256,7 @@ def _show_run(result: Result, bins: str | list[float]) -> None:
         from waterfill.analysis.collectives import message_names
 
         messages = message_names(result)
-    show(*tables.run(result.summary, messages))
+    show(*tables.run(result.summary, messages, without_shares(result.network)))
     if result.network.has_transfers:
         from waterfill.analysis.collectives import collectives
         from waterfill.analysis.transfers import by_size, edges, incast_summaries

@@ -82,10 +82,11 @@ def _time(seconds: float) -> str:
     return TIME.format(rounded) if 0 < seconds < 0.1 else f"{rounded:g} s"
 
 
-def run(summary: Summary, messages: Container[str] = ()) -> list[Table | Text]:
+def run(summary: Summary, messages: Container[str] = (), note: str = "") -> list[Table | Text]:
     """Return the tables of a run: flows or groups, links, traffic, and completion times.
 
-    Flows that are `messages` of collectives are left out: `collectives` sums them up.
+    Flows that are `messages` of collectives are left out: `collectives` sums them up. `note` is a
+    further sentence under the flows.
     """
     parts: list[Table | Text] = [_head(summary)]
     if summary.interrupted_at_s is not None:
@@ -98,6 +99,8 @@ def run(summary: Summary, messages: Container[str] = ()) -> list[Table | Text]:
         lossy = [(f.name, hosts.figures([f])) for f in flows if f.retransmissions or f.timeouts]
         if lossy:
             parts.append(printed([_first("flow"), *model.LOSSES], lossy))
+    if flows and note:
+        parts.append(Text(note))
     if writing := model.with_application(flows):
         parts += [*_listed(model.APPLICATIONS, writing, "flows"), Text(model.MESSAGES)]
     parts += [Text(line, style="yellow") for line in hosts.warnings(summary)]

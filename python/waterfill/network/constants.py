@@ -62,6 +62,8 @@ class Constant(NamedTuple):
     ground: str
     least: Amount | None = None
     most: Amount | None = None
+    carriage: str = ""
+    """Value of the law's `carriage` in which it has an effect, if not in all."""
 
     def value(self, scale: Scale) -> ParamValue:
         """Return the rule's value in SI units."""
@@ -146,7 +148,12 @@ LAWS: Mapping[str, tuple[Constant, ...]] = {
         Constant("dt_min", Amount(1, "packet times"), "an update for each packet", most=rtts(1)),
         Constant("promise", True, "N flows of an incast must not all start with the whole link"),
         Constant("mu", 0.95, "costs no queue at this scale"),
-        Constant("price_unit", rtts(2e-5), "a step of 1e-5 in rate; 23 bits reach 70 T"),
+        Constant(
+            "price_unit",
+            rtts(2e-5),
+            "a step of 1e-5 in rate; 23 bits reach 70 T",
+            carriage="option",
+        ),
         *_CODE,
     ),
     "maxnet2006": (

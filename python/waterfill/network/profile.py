@@ -111,6 +111,8 @@ def rows(
         misfits = {one.name: limit for one, limit in constants.exceeded(law, values, scale)}
         for one in constants.LAWS.get(law, ()):
             value = values.get(one.name)
+            if one.carriage not in ("", values.get("carriage")):
+                continue  # without effect
             if value is not None:
                 text = constants.written(known[law].param(one.name).unit, value)
                 row = _row(one, f"params.{law}.{one.name}", text, one.name in own, fabric)

@@ -187,9 +187,10 @@ def _routes_of_traffic(scenario: Scenario, graph: Graph, i: int) -> Iterable[Rou
 
 
 def _switching(graph: Graph) -> SwitchingSpec | None:
-    choice, gap_s = graph.scenario.ecmp, graph.scenario.flowlet_gap
+    choice = graph.scenario.ecmp
     if choice is None or choice == "pair":
         return None
+    gap_s = graph.scenario.flowlet_gap if choice == "flowlet" else None
     return SwitchingSpec(choice=choice, gap_s=gap_s, nodes=graph.nodes())
 
 

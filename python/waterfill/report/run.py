@@ -89,9 +89,10 @@ def result_tables(result: Result, prefix: str = "") -> list[Table]:
     links = [LinkRow(link, spec.get(link.name)) for link in summary.links]
     messages = message_names(result)
     flows = [flow for flow in summary.flows if flow.group not in messages]
+    notes = (model.idle(summary), model.without_shares(result.network))
     sizes = transfers.by_size(result.transfers) if result.network.has_transfers else []
     found: list[model.Table[Any]] = [
-        model.Table("flows", "Flows", model.FLOWS, flows, model.idle(summary)),
+        model.Table("flows", "Flows", model.FLOWS, flows, " ".join(filter(None, notes))),
         model.Table(
             "applications",
             "Applications",

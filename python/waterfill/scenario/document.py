@@ -858,8 +858,24 @@ class Scenario(Table):
         return f"{entry.kind}[{index}]" if label == str(index) and not entry.name else label
 
     def error(self, key: str, problem: str, advice: str = "") -> InputError:
-        """Return an InputError that names the file, or the place that set `key`."""
+        """Return an InputError that names the file, or the place that set `key`.
+
+        The key of a message's flow becomes that of its collective.
+        """
+        key, problem = self._of_collective(key, problem)
         return InputError(file_of(key, self._source, self._set_keys), key, problem, advice)
+
+    def _of_collective(self, key: str, problem: str) -> tuple[str, str]:
+        section, _, path = key.partition(".")
+        flow, _, rest = path.partition(".")
+        for one in self.collective if section == "flow" else ():
+            if flow.startswith(f"{one.name}-") and flow in {
+                flow_name(one, m) for m in messages(one)
+            }:
+                given = {"from": "hosts", "to": "hosts", "count": "size"}.get(rest, rest)
+                named = f".{given}" if given in Collective.model_fields else ""
+                return f"collective.{one.name}{named}", f"message {flow}: {problem}"
+        return key, problem
 
     def core_error(self, error: ValueError) -> InputError:
         """Convert an error of the core, whose text is `KEY: PROBLEM`, to an InputError."""

@@ -129,6 +129,9 @@ def unsupported(scenario: Scenario, backend: str) -> Iterator[tuple[str, str]]:
                 got = len(value.points if isinstance(value, traces.Trace) else value)
                 yield key, f"not supported by the {backend} backend, got {got}"
                 continue
+            if name == "kind" and section == "traffic" and table.starts_flows:
+                yield key, f"{shown(value)} is not supported by the {backend} backend; use [[flow]]"
+                continue
             wanted = f"; use {' or '.join(map(shown, runs))}" if runs else ""
             yield (
                 key,

@@ -181,7 +181,7 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
     if (scenario.ecmp == "flowlet") != (scenario.flowlet_gap is not None):
         if scenario.flowlet_gap is None:
             yield "flowlet_gap", 'missing; write flowlet_gap = "100 us", next to ecmp = "flowlet"'
-        else:
+        elif "ecmp" not in scenario.set_keys:  # one of a sweep's values may use it
             yield "flowlet_gap", 'has no effect without ecmp = "flowlet"; remove it'
     for key, traffic in zip(scenario.keys("traffic"), scenario.traffic, strict=True):
         yield from _times(scenario, key, traffic, 0.0)

@@ -296,10 +296,10 @@ def _alpha_rcp(about: Subject, max_rtt_s: float) -> Document:
         "load": term.load,
         "rows": [
             row("load y/C at rest", term.load),
-            row("slope b·C·p′ of the queue there, for random arrivals", term.slope),
-            row("a·(1 + b·C·p′)·y/C must stay below π/2", alpha_rcp.BOUND),
-            row("a must stay below, at any RTTs and paths", largest),
-            row("a", gain),
+            row("slope queue_gain·C·p′ of the queue there, for random arrivals", term.slope),
+            row("gain·(1 + queue_gain·C·p′)·y/C must stay below π/2", alpha_rcp.BOUND),
+            row("gain must stay below, at any RTTs and paths", largest),
+            row("gain", gain),
             row("stable", gain < largest),
         ],
     }

@@ -107,6 +107,9 @@ def _on_network(scenario: Scenario, supported: Sequence[str]) -> Subject:
         why = f'"{scenario.ecmp}" lets switches choose links in a run, and theory needs fixed paths'
         raise scenario.error("ecmp", why, 'use ecmp = "pair"')
     _refuse_changes(scenario)
+    if scenario.collective:
+        why = "its messages wait for each other, and theory has all flows at the same time"
+        raise scenario.error(f"collective.{scenario.collective[0].name}", why, "remove it")
     used = list(dict.fromkeys(flow.protocol for flow in network.flows))
     if len(used) != 1 or used[0] not in supported:
         raise scenario.error(

@@ -157,12 +157,12 @@ def _jetmax(document: Document) -> str:
 
 def _alpha_rcp(document: Document) -> str:
     gain, limit = digits(document["gain"]), digits(document["alpha_max"])
-    queue = f" with a queue term of b = {digits(document['queue_gain'])}"
+    queue = f" with queue_gain = {digits(document['queue_gain'])}"
     term = queue if document["queue_gain"] else ""
     if document["stable"]:
         where = "at any RTTs and paths, for small disturbances"
-        return f"stable {where}{term}: a = {gain} < {limit}."
-    return f"not stable at one RTT on one link{term}: a = {gain} ≥ {limit}."
+        return f"stable {where}{term}: gain = {gain} < {limit}."
+    return f"not stable at one RTT on one link{term}: gain = {gain} ≥ {limit}."
 
 
 def _mkc(document: Document) -> str:

@@ -93,13 +93,14 @@ def test_stability_of_the_papers_case_shows_the_papers_values(waterfill):
         ("stability jetmax", "JetMax is stable for any delay: τ = 0.6 < 2."),
         (
             "stability alpha_rcp",
-            "α-fair RCP is stable at any RTTs and paths, for small disturbances: a = 0.5 < 1.65.",
+            "α-fair RCP is stable at any RTTs and paths, for small disturbances: gain = 0.5 "
+            "< 1.65.",
         ),
         (
             "stability alpha_rcp --set params.alpha_rcp.gain=1.2"
             " --set params.alpha_rcp.queue_gain=0.02",
-            "α-fair RCP is not stable at one RTT on one link with a queue term of b = 0.02:"
-            " a = 1.2 ≥ 1.03.",
+            "α-fair RCP is not stable at one RTT on one link with queue_gain = 0.02:"
+            " gain = 1.2 ≥ 1.03.",
         ),
         ("stability mkc", "MKC is stable at any delays, for small disturbances: β = 0.5 < 2."),
         ("stability mkc --set params.mkc.beta=2", "MKC is not stable: β = 2 ≥ 2."),

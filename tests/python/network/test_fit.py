@@ -9,6 +9,8 @@ import pytest
 
 import waterfill
 from waterfill.network.protocols import Misfit
+from waterfill.runs import effective
+from waterfill.scenario.loading import from_dict
 
 FABRIC = {"rtt": "20 us", "rate": "10 Gbit/s", "duration": "20 ms"}
 NEARER = {"rtt": "2 s", "rate": "10 Mbit/s", "duration": "200 s", "rto_min": "30 s"}
@@ -153,3 +155,15 @@ def test_flows_of_a_source_are_checked_and_check_warns(waterfill, tmp_path):
             command[0] != "run"
         )
         assert len([one for one in texts if "params.rcp.first_rtt: 200 ms" in one]) == 1
+
+
+@pytest.mark.parametrize(("carriage", "listed"), [("option", True), ("csig", False)])
+def test_the_unit_of_prices_is_listed_where_it_has_an_effect(carriage, listed):
+    keys = {"profile": "datacenter", "params": {"maxnet": {"carriage": carriage}}}
+    document = scenario("maxnet", **FABRIC, **keys)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = effective.document(from_dict(document))["constants"]
+    keys = {row["key"] for row in found}
+    assert ("params.maxnet.price_unit" in keys) == listed
+    assert "params.maxnet.t" in keys

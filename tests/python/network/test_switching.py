@@ -13,7 +13,7 @@ from waterfill.network import protocols, resolve, shares, switching
 from waterfill.network.graph import Graph
 from waterfill.network.shortest import entries
 from waterfill.runs import effective
-from waterfill.scenario.loading import from_dict
+from waterfill.scenario.loading import from_dict, from_toml
 from waterfill.theory import subject
 
 FABRIC = {"kind": "leaf-spine", "leaves": 3, "spines": 4, "hosts": 2, "host_rate": "10 Gbit/s",
@@ -136,6 +136,15 @@ def test_a_run_reports_transfers(choice):
     (own,) = [row for row in rows if row["source"] == "f"]
     assert (own["from"], own["to"]) == ("h0", "h5")
     assert run.summary.flows[0].max_min_bps is None
+    assert "switches choose the links" in tables.without_shares(run.network)
+
+
+def test_a_gap_is_kept_for_another_choice_of_the_command_line():
+    file = build(ecmp="flowlet", flowlet_gap="20 us", flow=[FLOW], **DATACENTER).to_toml()
+    network = resolve.to_core(from_toml(file, sets=["ecmp=hash"]), protocols.load())
+    assert (network.switching.choice, network.switching.gap_s) == ("hash", None)
+    network = resolve.to_core(from_toml(file), protocols.load())
+    assert (network.switching.choice, network.switching.gap_s) == ("flowlet", 2e-5)
 
 
 def test_check_counts_pairs():

@@ -7,8 +7,10 @@ import pytest
 import waterfill
 from waterfill.analysis.collectives import collectives
 from waterfill.errors import InputError
+from waterfill.network import protocols, resolve
 from waterfill.scenario import loading
 from waterfill.scenario.collective import Collective, entries, messages
+from waterfill.theory import subject
 
 RING = {"name": "ring", "kind": "all-reduce", "size": "8 MB"}
 
@@ -252,3 +254,33 @@ def test_other_backends_refuse_it(backend):
     with pytest.raises(InputError, match=f"not supported by the {backend} backend") as caught:
         waterfill.run(star() | {"handshake": True, "profile": "wan"}, on=backend)
     assert caught.value.key == "collective.ring.kind"
+
+
+@pytest.mark.parametrize(
+    ("sets", "message"),
+    [
+        ('hosts=["h0", "h9"]', 'collective.sum.hosts: message sum-0-h0-h9: no link ends at "h9"'),
+        ("protocol=nope", "collective.sum.protocol: message sum-0-h0-h1: unknown protocol"),
+    ],
+)
+def test_errors_name_the_collective_of_a_message(sets, message):
+    document = {
+        "duration": "1 ms", "protocol": "dctcp",
+        "fabric": {"kind": "leaf-spine", "leaves": 2, "spines": 1, "hosts": 2,
+                   "host_rate": "10 Gbit/s", "delay": "1 us"},
+        "collective": [{"name": "sum", "kind": "all-reduce", "size": "1 kB"}],
+    }  # fmt: skip
+    scenario = loading.from_dict(document, sets=[f"collective.sum.{sets}"])
+    with pytest.raises(InputError) as error:
+        resolve.to_core(scenario, protocols.load())
+    assert message in str(error.value)
+
+
+def test_theory_refuses_messages_that_wait():
+    document = {
+        "duration": "1 ms", "protocol": "xcp",
+        "link": [{"name": "l", "from": "a", "to": "b", "rate": "1 Gbit/s", "delay": "1 ms"}],
+        "collective": [{"name": "sum", "kind": "all-reduce", "size": "1 kB"}],
+    }  # fmt: skip
+    with pytest.raises(InputError, match=r"collective\.sum: its messages wait for each other"):
+        subject._on_network(loading.from_dict(document), ["xcp"])
