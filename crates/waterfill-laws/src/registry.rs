@@ -711,6 +711,7 @@ registry! {
     PowerTcp: powertcp::PowerTcp;
     Poseidon: poseidon::Poseidon;
     Rocc: rocc::Rocc;
+    Sperc: sperc::Sperc;
     Dcqcn: dcqcn::Dcqcn;
     Scone: scone::Scone;
     Window: window::Window;

@@ -232,6 +232,10 @@ LAWS: Mapping[str, tuple[Constant, ...]] = {
         Constant("q_max", rtts(6), "2.4 times q_ref"),
         Constant("f_min", packets(0.1), "a packet in ten RTTs", least=packets(1e-3)),
     ),
+    "sperc": (
+        Constant("interval", rtts(30), "longer than the RTT of a full buffer", most=_SLOW),
+        Constant("r_min", packets(0.01), "no bound with 1,000 flows", least=packets(1e-3)),
+    ),
     "dcqcn": (
         Constant("cnp_interval", rtts(50 / 12), "the paper's 50 us, at 12 us", most=_SLOW),
         Constant("alpha_timer", rtts(55 / 12), "the paper's 55 us, at 12 us", most=_SLOW),

@@ -17,6 +17,7 @@ pub mod pxcp;
 pub mod rcp;
 pub mod rocc;
 pub mod scone;
+pub mod sperc;
 pub mod tcp;
 pub mod vcp;
 pub mod window;

@@ -174,6 +174,8 @@ impl SignalField {
                 Some(Self { at: 4, bytes: 4, mask: u32::MAX, zero: 1e6_f32.to_bits(), max: (-1e6_f32).to_bits() })
             }
             ProtocolId::Rocc => Some(Self::rate(0)),
+            // The flow's allocation at one link.
+            ProtocolId::Sperc => Some(Self::rate(4)),
             // The largest delay on the path: a million seconds, and none.
             ProtocolId::Poseidon => Some(Self { at: 0, bytes: 4, mask: u32::MAX, zero: 1e6_f32.to_bits(), max: 0 }),
             _ => None,
