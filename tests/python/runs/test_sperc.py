@@ -1,8 +1,9 @@
-"""s-PERC in packets: exact shares, new and leaving flows, and rounds that are too short."""
+"""s-PERC in packets: exact shares, and rounds that are too short."""
 
 from __future__ import annotations
 
 import pytest
+
 from router_laws import column, parking_lot, run
 
 
