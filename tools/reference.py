@@ -49,6 +49,7 @@ _TABLES = {
         "A table, or only its size as text. More: "
         "[what a run needs](../howto/write-a-scenario.md#what-a-run-needs).",
     ),
+    "Switch": ("`[switch]`", "More: [switches](switches.md)."),
     "Link": ("`[[link]]`", "More: [queues and faults](queues.md)."),
     "LinkEvent": (
         "`[[link.event]]`",

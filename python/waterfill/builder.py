@@ -197,6 +197,8 @@ class RootKeys(TypedDict, total=False):
     ecmp: str
     flowlet_gap: str
     flowlet_gap_s: Number
+    switch: Mapping[str, Any]
+    nic: str
     link_defaults: Mapping[str, Any]
     sample: str
     sample_s: Number

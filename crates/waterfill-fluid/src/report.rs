@@ -44,7 +44,7 @@ impl Fluid {
             fluid: Some(fluid),
             ..EngineSummary::default()
         };
-        Summary { flows, links: self.link_summaries(), traffic: self.traffic(now), engine }
+        Summary { flows, links: self.link_summaries(), traffic: self.traffic(now), switches: Vec::new(), engine }
     }
 
     fn flow(&self, member: &Member, index: u32, now: Instant) -> FlowSummary {

@@ -39,6 +39,7 @@ impl Network {
             traffic: Vec::new(),
             switching: None,
             series: None,
+            switches: Vec::new(),
             own: own::Laws::default(),
         };
         NetworkBuilder { network, error: None }
@@ -116,6 +117,7 @@ impl LinkSpec {
             policer: None,
             delay_s: delay.as_secs(),
             buffer: BufferSpec::Bytes(buffer.as_bytes() as u64),
+            pull: false,
             queue: QueueSpec::default(),
             loss: 0.0,
             loss_model: None,

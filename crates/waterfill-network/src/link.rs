@@ -28,6 +28,9 @@ pub struct LinkSpec {
     pub delay_s: f64,
     /// Maximum backlog of the queue.
     pub buffer: BufferSpec,
+    /// True if the hosts at its start keep the packets of their flows until the transmitter is free.
+    #[serde(default)]
+    pub pull: bool,
     /// Queue discipline.
     pub queue: QueueSpec,
     /// Probability that a packet is lost on the wire; zero if there is a `loss_model`.

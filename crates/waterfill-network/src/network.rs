@@ -13,6 +13,7 @@ use waterfill_laws::registry::{AnyParams, ProtocolId};
 use crate::flow::FlowSpec;
 use crate::link::LinkSpec;
 use crate::series::SeriesSpec;
+use crate::switch::SwitchSpec;
 use crate::switching::SwitchingSpec;
 use crate::traffic::TrafficSpec;
 
@@ -54,6 +55,9 @@ pub struct Network {
     /// Links with time series; `None` if all have them, at each sample.
     #[serde(default)]
     pub series: Option<SeriesSpec>,
+    /// Switches with a shared buffer. Other links have buffers of their own.
+    #[serde(default)]
+    pub switches: Vec<SwitchSpec>,
     /// Laws that programs provide, by name. They are not part of the serialized data.
     #[serde(skip)]
     pub own: own::Laws,

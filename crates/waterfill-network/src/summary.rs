@@ -11,6 +11,9 @@ pub struct Summary {
     pub links: Vec<LinkSummary>,
     /// Summaries of the traffic sources in the scenario's order.
     pub traffic: Vec<TrafficSummary>,
+    /// Summaries of the switches with a shared buffer, in the scenario's order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub switches: Vec<SwitchSummary>,
     /// Work done by the engine.
     pub engine: EngineSummary,
 }
@@ -150,6 +153,19 @@ pub struct LinkSummary {
     pub marks: u64,
     /// Number of packets lost on the wire in the window.
     pub lost: u64,
+}
+
+/// Summary of a switch with a shared buffer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SwitchSummary {
+    /// Name of the node.
+    pub name: String,
+    /// Size of the buffer in bytes.
+    pub buffer_bytes: u64,
+    /// Time-weighted mean of the bytes in all output queues.
+    pub used_mean_bytes: f64,
+    /// Maximum of the bytes in all output queues at one time.
+    pub used_max_bytes: u64,
 }
 
 /// Summary of a traffic source.

@@ -2,6 +2,7 @@
 //!
 //! Every error is one sentence, `KEY: PROBLEM`, for example `measure: must be in the run`.
 
+mod switches;
 mod switching;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,6 +79,7 @@ impl Network {
         if let Some(chosen) = &self.series {
             chosen.check(self.links.len())?;
         }
+        self.check_switches()?;
         self.check_columns()?;
         for traffic in &self.traffic {
             self.check_traffic(&format!("traffic.{}", traffic.name), traffic)?;

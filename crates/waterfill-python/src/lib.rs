@@ -318,6 +318,9 @@ fn summary(py: Python<'_>, mut summary: Summary, wall: WallDuration) -> PyResult
     dict.set_item("flows", list(py, summary.flows)?)?;
     dict.set_item("links", list(py, summary.links)?)?;
     dict.set_item("traffic", list(py, summary.traffic)?)?;
+    if !summary.switches.is_empty() {
+        dict.set_item("switches", list(py, summary.switches)?)?;
+    }
     Ok(dict.into_any())
 }
 

@@ -34,6 +34,9 @@ use variation::Variation;
 /// Number of router-law timers that are caught up between two polls of the watch.
 const TIMERS_PER_POLL: u32 = 4096;
 
+/// Switch of a link with a buffer of its own.
+pub(crate) const NO_SWITCH: u32 = u32::MAX;
+
 /// A packet in the link's ring: in a FIFO queue, in transmission, or on the wire. It fills one cache line, so its
 /// protocol fields are kept in a separate ring.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +95,10 @@ pub(crate) struct Link {
     plain: bool,
     delay: Duration,
     limit: BufferLimit,
+    /// Index of the switch whose buffer the link shares, or [`NO_SWITCH`].
+    switch: u32,
+    /// Bytes of the backlog that the switch has counted.
+    counted: u64,
     queue: Queue,
     /// Packets that a scheduler dropped after accepting them, until the engine counts them.
     outcome: QueueOutcome,
@@ -152,6 +159,8 @@ impl Link {
             plain: queue.is_drop_tail() && spec.bucket().is_none() && faults.is_none() && !varies,
             delay: Duration::from_secs(spec.delay_s),
             limit: spec.buffer.into(),
+            switch: NO_SWITCH,
+            counted: 0,
             queue,
             outcome: QueueOutcome::default(),
             faults,
@@ -184,6 +193,38 @@ impl Link {
         self.next_change = self.next_change.min(self.next_timer);
         self.departures |= router.sees_departures();
         self.routers.push((id, router));
+    }
+
+    /// Lets the link share the buffer of a switch.
+    pub(crate) fn share(&mut self, switch: u32) {
+        self.switch = switch;
+    }
+
+    /// Returns the index of the switch whose buffer the link shares, or [`NO_SWITCH`].
+    #[inline]
+    pub(crate) const fn switch(&self) -> u32 {
+        self.switch
+    }
+
+    /// Sets the size of the buffer for the next packet.
+    pub(crate) fn set_buffer(&mut self, bytes: u64) {
+        self.limit = BufferLimit { bytes, packets: u64::MAX };
+    }
+
+    /// Returns the time at which the transmitter has sent all that waits here now.
+    pub(crate) fn free_at(&mut self, now: Instant) -> Instant {
+        self.advance(now);
+        self.free_at
+    }
+
+    pub(crate) const fn backlog_bytes(&self) -> u64 {
+        self.backlog.bytes
+    }
+
+    /// Returns the bytes of the backlog, with those at the last call.
+    pub(crate) fn count(&mut self) -> (u64, u64) {
+        let before = std::mem::replace(&mut self.counted, self.backlog.bytes);
+        (before, self.backlog.bytes)
     }
 
     /// Starts logging the steps of the link's router laws.

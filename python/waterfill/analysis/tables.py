@@ -20,6 +20,7 @@ from waterfill.contract.summary import (
     LimitedBy,
     LinkSummary,
     Summary,
+    SwitchSummary,
     TrafficSummary,
 )
 from waterfill.errors import one_line
@@ -385,6 +386,14 @@ LINKS: Sequence[Column[LinkRow]] = (
     Column("marks", lambda link: link.measured.marks, optional=True),
     Column("lost", lambda link: link.measured.lost),
 )  # fmt: skip
+
+SWITCHES: Sequence[Column[SwitchSummary]] = (
+    Column("switch", lambda switch: switch.name),
+    Column("buffer", lambda switch: switch.buffer_bytes, "kB", 1e3, "g"),
+    Column("used mean", lambda switch: switch.used_mean_bytes, "kB", 1e3, ".1f"),
+    Column("used max", lambda switch: switch.used_max_bytes, "kB", 1e3, ".1f", short="max"),
+)
+"""Columns of the switches whose queues share a buffer."""
 
 TRAFFIC: Sequence[Column[TrafficSummary]] = (
     Column("traffic", lambda source: source.name),

@@ -107,6 +107,9 @@ def run(summary: Summary, messages: Container[str] = (), note: str = "") -> list
     if found := model.idle(summary):
         parts.append(Text(found, style="" if summary.jain_index else "yellow"))
     parts += _links(summary.links)
+    if summary.switches:
+        fullest = {"fullest buffers": lambda switch: -float(switch.used_max_bytes)}
+        parts += _extremes(model.SWITCHES, summary.switches, "switches", fullest)
     if summary.traffic:
         parts += _listed(model.TRAFFIC, summary.traffic, "sources")
     sources = [

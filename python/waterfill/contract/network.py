@@ -86,6 +86,8 @@ class LinkSpec:
     changes: tuple[LinkChange, ...] = ()
     faults: tuple[FaultSpec, ...] = ()
     policer: ShaperSpec | None = None
+    pull: bool = False
+    """True if the hosts at its start keep the packets of flows until the transmitter is free."""
 
 
 class DemandSpec(NamedTuple):
@@ -314,6 +316,18 @@ class SeriesSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchSpec:
+    """A switch: `outputs` are the link directions that leave it and share its buffer. A packet
+    joins a queue that is shorter than `alpha` times the free part of the buffer.
+    """
+
+    name: str
+    buffer_bytes: int
+    alpha: float
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
     """The resolved network of a scenario.
 
@@ -336,6 +350,7 @@ class Network:
     traffic: tuple[TrafficSpec, ...]
     switching: SwitchingSpec | None = None
     series: SeriesSpec | None = None
+    switches: tuple[SwitchSpec, ...] = ()
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Network:

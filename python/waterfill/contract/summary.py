@@ -134,6 +134,15 @@ class LinkSummary(Record):
     lost: int
 
 
+class SwitchSummary(Record):
+    """Bytes in all output queues of a switch with a shared buffer: mean and maximum."""
+
+    name: str
+    buffer_bytes: int
+    used_mean_bytes: float
+    used_max_bytes: int
+
+
 class TrafficSummary(Record):
     """Statistics of one traffic source. Keys with a default belong to sources of flows."""
 
@@ -186,6 +195,7 @@ class CoreSummary(Record):
     links: list[LinkSummary]
     traffic: list[TrafficSummary]
     engine: EngineSummary
+    switches: list[SwitchSummary] | None = None
 
 
 class GroupSummary(Record):
@@ -283,6 +293,7 @@ class Summary(Record):
     jain_index: float | None
     engine: Engine
     jain_index_of_shares: float | None = None
+    switches: list[SwitchSummary] | None = None
     laws: Mapping[str, LawSummary] | None = None
     warnings: list[FlowWarning] | None = None
     interrupted_at_s: float | None = None

@@ -31,6 +31,7 @@ from waterfill.contract.network import (
 from waterfill.contract.summary import Decimation
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import links
+from waterfill.network.buffers import Nodes
 from waterfill.network.graph import Graph, Route
 from waterfill.network.protocols import (
     ProtocolInfo,
@@ -139,6 +140,8 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
         for i in range(len(scenario.traffic))
         for source in _traffic(graph, i, protocols.get(of_traffic.get(i, "")))
     ]
+    nodes = Nodes(scenario, graph.directions)
+    switches = nodes.switches()
     network = Network(
         name=scenario.name,
         seed=scenario.seed,
@@ -151,7 +154,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
         syn_rto_s=scenario.syn_rto,
         rttvar_min_s=scenario.rttvar_min_s,
         params=params,
-        links=_links(graph, used),
+        links=nodes.shared(_links(graph, used), switches),
         flows=_rerouted(
             scenario,
             later,
@@ -170,6 +173,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
         ),
         traffic=tuple(traffic),
         switching=_switching(graph),
+        switches=switches,
     )
     network = replace(network, series=_series(scenario, network.links))
     _check_codes(scenario, network, protocols)

@@ -101,6 +101,7 @@ def result_tables(result: Result, prefix: str = "") -> list[Table]:
             model.MESSAGES,
         ),
         model.Table("links", "Links", model.LINKS, links),
+        model.Table("switches", "Switches", model.SWITCHES, summary.switches or []),
         model.Table("traffic", "Other traffic", model.TRAFFIC, summary.traffic),
         model.Table(
             "transfers",

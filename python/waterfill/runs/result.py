@@ -472,6 +472,8 @@ def summarise(
         engine=_engine(core.engine),
     )
     document.jain_index_of_shares = fairness(document)
+    if core.switches is not None:
+        document.switches = core.switches
     if laws is not None:
         document.laws = laws
     if interrupted_at_s is not None:

@@ -29,6 +29,7 @@ from waterfill.scenario.collective import Collective, flow_name, messages
 from waterfill.scenario.distributions import Distribution
 from waterfill.scenario.fabric import Fabric
 from waterfill.scenario.sampling import SeriesKeys, SizeOrTable
+from waterfill.scenario.switch import Switch
 from waterfill.scenario.table import Name, Table
 from waterfill.scenario.units import (
     FREQUENCY,
@@ -741,6 +742,12 @@ class Scenario(Table):
     otherwise such a flow needs a path."""
     flowlet_gap: Annotated[float, replace(SPAN, example="100 us")] | None = None
     """Pause (s) after which a flow's next packet may take another route, for ecmp = "flowlet"."""
+    switch: Switch | None = None
+    """Buffers that the output queues of each switch share; default: each link has its own."""
+    nic: Literal["queue", "pull"] | None = None
+    """Hosts, which are nodes with links to one other node. queue: their packets wait in the queue
+    of their link, which may drop them. pull: flows keep their packets until the link is free, and
+    take turns. Default: pull with [switch], otherwise queue."""
     link_defaults: dict[str, Any] = {}
     """Values of the keys of [[link]] that a link does not set itself."""
     link: list[Link]
@@ -910,7 +917,7 @@ class Scenario(Table):
 SECTIONS: dict[str, type[Table]] = {
     "link": Link, "flow": Flow, "traffic": Traffic, "collective": Collective,
 }  # fmt: skip
-TABLES: dict[str, type[Table]] = {"fabric": Fabric, "series": SeriesKeys}
+TABLES: dict[str, type[Table]] = {"fabric": Fabric, "series": SeriesKeys, "switch": Switch}
 """Sections that are one table."""
 ENTRIES: dict[tuple[str, str], type[Table]] = {
     ("link", "event"): LinkEvent,

@@ -11,10 +11,13 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
-from waterfill.scenario import collective, document, fabric, sampling
+from waterfill.scenario import collective, document, fabric, sampling, switch
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.table import Table
 from waterfill.scenario.units import TIME, VOLUME, Buffer
+
+_MODULES = (document, fabric, switch, collective, sampling)
+"""Modules with the models of a scenario's tables."""
 
 
 def json_schema() -> dict[str, Any]:
@@ -41,8 +44,7 @@ def _doc(model: type[Table], field: str, docs: dict[tuple[str, str], str]) -> st
 
 def _field_docs() -> Iterator[tuple[tuple[str, str], str]]:
     """Yield ((class, field), docstring) for each field of the models."""
-    modules = (document, fabric, collective, sampling)
-    nodes = (ast.parse(inspect.getsource(module)).body for module in modules)
+    nodes = (ast.parse(inspect.getsource(module)).body for module in _MODULES)
     for node in chain.from_iterable(nodes):
         if not isinstance(node, ast.ClassDef):
             continue

@@ -8,12 +8,15 @@ from typing import Any
 from waterfill.errors import shown
 from waterfill.scenario import traces
 from waterfill.scenario.document import SECTIONS, Application, Scenario
+from waterfill.scenario.switch import Switch
 
 # Keys whose behaviour a backend lacks, with the values that it does run.
 UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
     "fluid": {
         "ecmp": ("pair",),
         "series.step": (),
+        "switch": (),
+        "nic": ("queue",),
         "link.loss": (0.0,),
         "link.loss_reverse": (0.0,),
         "link.queue": ("droptail",),
@@ -65,6 +68,8 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "ecmp": ("pair",),
         "series.links": (),
         "series.step": (),
+        "switch": (),
+        "nic": ("queue",),
         "link.queue": ("droptail", "cohabit"),
         "link.mark_at": (),
         "link.mark_to": (),
@@ -124,6 +129,9 @@ def unsupported(scenario: Scenario, backend: str) -> Iterator[tuple[str, str]]:
             key = f"{scenario.key(section, index)}.{name}" if section in SECTIONS else path
             if isinstance(value, Application):
                 yield key, f'kind = "{value.kind}" is not supported by the {backend} backend'
+                continue
+            if isinstance(value, Switch):
+                yield key, f"not supported by the {backend} backend; remove [{key}]"
                 continue
             if isinstance(value, (list, traces.Trace)):
                 got = len(value.points if isinstance(value, traces.Trace) else value)

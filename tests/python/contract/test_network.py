@@ -186,6 +186,7 @@ def everything() -> Network:
             choice="flowlet", gap_s=1e-3, nodes=tuple((i, i + 1) for i in range(len(links)))
         ),
         series=spec.SeriesSpec(links=(0, 2), per_sample=4),
+        switches=(spec.SwitchSpec(name="s", buffer_bytes=10**6, alpha=0.5, outputs=(0,)),),
     )
 
 

@@ -339,6 +339,7 @@ def test_the_whole_document():
         "traffic": (),
         "switching": None,
         "series": None,
+        "switches": (),
     }
     assert links[0] == {
         "name": "link1",
@@ -356,6 +357,7 @@ def test_the_whole_document():
         "routers": None,
         "changes": (),
         "faults": (),
+        "pull": False,
     }
     assert math.isclose(long.pop("pad_s"), 0.0105)
     assert long == {

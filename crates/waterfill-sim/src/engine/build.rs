@@ -53,6 +53,7 @@ impl Part {
     pub(super) fn build(&mut self) -> Result<(), String> {
         let network = Arc::clone(&self.network);
         self.links = (0u32..).zip(&network.links).map(|(l, spec)| Link::new(l, spec, &network, &self.watch)).collect();
+        self.build_buffers(&network);
         self.switches = Switches::new(&network);
         let mut paths = Paths::default();
         self.build_flows(&network, &mut paths)?;
@@ -64,6 +65,7 @@ impl Part {
 
     /// Schedules the first events, with the ranks that follow from the entities' numbers.
     pub(super) fn start_agenda(&mut self) {
+        self.build_nics();
         self.schedule_routes();
         self.agenda.reserve(self.links.len(), self.delay_lines.len());
         for (l, link) in (0u32..).zip(&self.links) {

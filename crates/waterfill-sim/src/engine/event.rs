@@ -38,6 +38,8 @@ pub(super) enum Event {
     Traffic(u32),
     /// An endpoint's timer expires.
     Endpoint(u32),
+    /// The link of a host that pulls is free.
+    Nic(u32),
 }
 
 /// Ranks of entities for one seed.
@@ -65,6 +67,7 @@ impl Ranks {
             Event::Receiver(_) => 5,
             Event::Traffic(_) => 6,
             Event::Endpoint(_) => 7,
+            Event::Nic(_) => 8,
         };
         mix(number ^ kind << 60, self.salt)
     }

@@ -1,7 +1,7 @@
 //! Simulation engine: handles the events of links, hosts and timers in order of time.
 //!
 //! Reading order: this file (public interface, and a [`Part`] of the network), `build`, `run` (event loop, a packet's path),
-//! `order` (flows that follow others), `routes` (routes that change), `switching` (switches that choose routes), `arrivals` (traffic sources), `record` (samples and the summary's window), `summary`, `parallel`. There is at most one
+//! `order` (flows that follow others), `routes` (routes that change), `switching` (switches that choose routes), `buffers` (switches whose links share a buffer), `nics` (hosts that send when their link is free), `arrivals` (traffic sources), `record` (samples and the summary's window), `summary`, `parallel`. There is at most one
 //! event per link direction, delay line, access link, flow timer and traffic source, and none per packet in flight, except
 //! for packets that a faulty wire delivers out of order. Events of one time are ordered by ranks that the seed draws (see
 //! `event`). Nothing allocates per packet: rings and arenas grow to what the network holds and keep that size.
@@ -25,9 +25,11 @@ use crate::qlog::{Qlog, QlogFile, QlogReport};
 use crate::traffic::Traffic;
 
 mod arrivals;
+mod buffers;
 mod build;
 mod endpoint;
 mod event;
+mod nics;
 mod order;
 mod parallel;
 mod quic;
@@ -38,9 +40,11 @@ mod summary;
 mod switching;
 
 use arrivals::{Completed, Started};
+use buffers::SharedBuffer;
 use endpoint::EndpointFlow;
 pub use endpoint::EndpointPair;
 use event::Events;
+use nics::Nics;
 use order::Order;
 use parallel::Division;
 pub use parallel::Turns;
@@ -87,6 +91,10 @@ struct Part {
     routes: RouteChanges,
     /// Switches that choose the links of packets; `None` if all paths are lists of links.
     switches: Option<Box<Switches>>,
+    /// Buffers that the links of a switch share.
+    buffers: Vec<SharedBuffer>,
+    /// Interfaces of hosts that send when their link is free.
+    nics: Nics,
     traffic: Vec<Traffic>,
     sacks: Sacks,
     /// True if links write telemetry into packets of some flow.
@@ -346,6 +354,8 @@ impl Part {
             paths: Arc::default(),
             routes: RouteChanges::default(),
             switches: None,
+            buffers: Vec::new(),
+            nics: Nics::default(),
             traffic: Vec::new(),
             sacks: Sacks::default(),
             telemetry: false,

@@ -9,6 +9,7 @@ use waterfill_network::Series;
 use waterfill_network::series::{CAPACITY_COLUMN, FLOW_COLUMNS, LINK_COLUMNS, TRAFFIC_COLUMNS};
 
 use super::Part;
+use super::buffers::SharedBuffer;
 use crate::link::Link;
 use crate::meter::Reading;
 
@@ -159,10 +160,9 @@ impl Record {
         for part in parts.iter_mut() {
             part.now = now;
         }
-        let links = parts.iter_mut().flat_map(|part| &mut part.links);
         match observation {
-            Observation::WindowOpens => links.for_each(|link| link.open_window(now)),
-            Observation::WindowCloses => links.for_each(|link| link.close_window(now)),
+            Observation::WindowOpens => parts.iter_mut().for_each(|part| part.open_window(now)),
+            Observation::WindowCloses => parts.iter_mut().for_each(|part| part.close_window(now)),
             Observation::Sample => {
                 self.take_sample(parts, now);
                 self.due.push(Reverse((now + self.sample, observation)));
@@ -255,6 +255,18 @@ impl Record {
             let open = of_parts.map(|web| web.open as f64).reduce(|a, b| a + b).unwrap_or(f64::NAN);
             self.traffic_series.push(&[now.as_secs(), t as f64, rate_since(sampled, total, lasted_s), open]);
         }
+    }
+}
+
+impl Part {
+    fn open_window(&mut self, now: Instant) {
+        self.buffers.iter_mut().for_each(|buffer| buffer.open_window(&mut self.links, now));
+        self.links.iter_mut().for_each(|link| link.open_window(now));
+    }
+
+    fn close_window(&mut self, now: Instant) {
+        self.buffers.iter_mut().for_each(SharedBuffer::close_window);
+        self.links.iter_mut().for_each(|link| link.close_window(now));
     }
 }
 

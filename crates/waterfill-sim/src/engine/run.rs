@@ -9,7 +9,7 @@ use super::record::Record;
 use super::{Part, Simulation, path};
 use crate::capture::CapturePoint;
 use crate::flow::{HostAccess, Owner, ReceivingHost};
-use crate::link::{Enqueued, Link};
+use crate::link::{Enqueued, Link, NO_SWITCH};
 use crate::packet::{Blocks, Cargo, Flags, Opening, Packet, Role, SackId, Sacks};
 use crate::prefetch::prefetch;
 
@@ -190,6 +190,10 @@ impl Part {
                 Event::Endpoint(e) => {
                     self.agenda.pop_timer();
                     self.run_endpoint(e);
+                }
+                Event::Nic(n) => {
+                    self.agenda.pop_timer();
+                    self.run_nic(n);
                 }
             }
             if slice.count() {
@@ -393,6 +397,9 @@ impl Part {
     #[inline(always)]
     fn enqueue_new(&mut self, l: u32, packet: &Packet) {
         let link = &mut self.links[l as usize];
+        if link.switch() != NO_SWITCH {
+            return self.enqueue_shared(l, packet);
+        }
         let enqueued = link.enqueue(self.now, packet);
         let discarded = link.has_discarded();
         match enqueued {
@@ -407,7 +414,7 @@ impl Part {
 
     /// Counts a packet that a link did not accept.
     #[cold]
-    fn drop_arrival(&mut self, l: u32, sack: SackId) {
+    pub(super) fn drop_arrival(&mut self, l: u32, sack: SackId) {
         self.ledger.dropped += 1;
         if let Some(capture) = &mut self.capture {
             capture.count_drop(l);
@@ -564,28 +571,38 @@ impl Part {
     #[expect(clippy::inline_always, reason = "one caller on the packet path")]
     #[inline(always)]
     fn transmit(&mut self, f: u32) {
+        if !self.nics.is_empty() && self.take_turn(f) {
+            return;
+        }
         let ready = loop {
-            let next = self.senders[f as usize].sender.poll_transmit(self.now);
-            let packet = match &next {
-                Ok(packet) => packet,
+            match &self.senders[f as usize].sender.poll_transmit(self.now) {
+                Ok(packet) if self.send(f, packet) => {}
+                Ok(_) => return,
                 Err(ready) => break *ready,
-            };
-            self.ledger.sent += 1;
-            let host = &self.senders[f as usize];
-            if let Some(qlog) = &mut self.qlog {
-                qlog.sent(self.now, f, packet, &host.sender);
-            }
-            match host.entry {
-                HostAccess::Ideal => self.enqueue_new(self.first_link(packet), packet),
-                HostAccess::DelayLine(out) => self.enqueue_delay_line(out, *packet),
-                HostAccess::Access(access) => self.enqueue_access(access, *packet),
-            }
-            if self.ledger.sent % PACKETS_PER_POLL == 0 && self.watch.poll() {
-                self.agenda.clear(); // or each event until the next poll would send a burst of its own
-                return;
             }
         };
         self.schedule_sender(f, ready);
+    }
+
+    /// Sends a packet of a sender. Returns false if the run is over.
+    #[expect(clippy::inline_always, reason = "as for `enqueue_new`")]
+    #[inline(always)]
+    pub(super) fn send(&mut self, f: u32, packet: &Packet) -> bool {
+        self.ledger.sent += 1;
+        let host = &self.senders[f as usize];
+        if let Some(qlog) = &mut self.qlog {
+            qlog.sent(self.now, f, packet, &host.sender);
+        }
+        match host.entry {
+            HostAccess::Ideal => self.enqueue_new(self.first_link(packet), packet),
+            HostAccess::DelayLine(out) => self.enqueue_delay_line(out, *packet),
+            HostAccess::Access(access) => self.enqueue_access(access, *packet),
+        }
+        let over = self.ledger.sent % PACKETS_PER_POLL == 0 && self.watch.poll();
+        if over {
+            self.agenda.clear(); // or each event until the next poll would send a burst of its own
+        }
+        !over
     }
 
     /// Schedules a sender's next timer, at the latest at `ready`, unless an event at or before that time is already

@@ -1,13 +1,15 @@
 //! Computes the summary of a run: per flow, link and traffic source, over the measurement window.
 
 use waterfill_laws::units::Instant;
+use waterfill_network::SwitchSpec;
 use waterfill_network::summary::{
     CompletionSummary, EngineSummary, FlowSummary, LinkSummary, MessageSummary, RecoverySummary, RttSummary, Summary,
-    TrafficSummary, WebSummary,
+    SwitchSummary, TrafficSummary, WebSummary,
 };
 
 use super::Simulation;
 use super::arrivals::{Arrival, completion_times, open_max};
+use super::buffers::SharedBuffer;
 use super::endpoint::EndpointFlow;
 use super::record::place;
 use crate::application::Application;
@@ -45,8 +47,21 @@ impl Simulation {
                 lost: result.lost,
             }
         });
-        let links = links.collect();
-        Summary { flows, links, traffic, engine }
+        let links: Vec<LinkSummary> = links.collect();
+        let switches = self.switch_summaries(&links);
+        Summary { flows, links, traffic, switches, engine }
+    }
+
+    fn switch_summaries(&self, links: &[LinkSummary]) -> Vec<SwitchSummary> {
+        let mut buffers: Vec<_> = self.parts.iter().flat_map(|part| &part.buffers).collect();
+        buffers.sort_unstable_by_key(|buffer| buffer.number);
+        let summary = |(buffer, spec): (&SharedBuffer, &SwitchSpec)| SwitchSummary {
+            name: spec.name.clone(),
+            buffer_bytes: spec.buffer_bytes,
+            used_mean_bytes: spec.outputs.iter().map(|&l| links[l as usize].queue_bytes.mean).sum(),
+            used_max_bytes: buffer.max(),
+        };
+        buffers.into_iter().zip(&self.network.switches).map(summary).collect()
     }
 
     /// Returns the senders of the flows in the summary's order.

@@ -11,6 +11,7 @@ use waterfill_laws::units::{Duration, Instant};
 use super::plan::Plan;
 use super::{CutLink, Pair, Part, path};
 use crate::delay_line::DelayLine;
+use crate::engine::buffers::SharedBuffer;
 use crate::engine::record::{Place, Places};
 use crate::engine::routes::{RouteChange, RouteChanges, RouteHost};
 use crate::engine::switching::Switches;
@@ -24,6 +25,7 @@ pub(super) fn divide(mut whole: Part, plan: &Plan) -> (Vec<Part>, Places, Vec<Pa
     }
     let mut places = Places::default();
     let pairs = move_links(&mut whole, &mut parts, &mut places, plan);
+    move_buffers(std::mem::take(&mut whole.buffers), &mut parts, &places);
     let lines = copy_delay_lines(&whole, &mut parts, plan);
     let mut before = 0; // the link before this entry of the paths
     let paths = whole.paths.iter().map(|&entry| match entry {
@@ -64,6 +66,19 @@ fn move_links(whole: &mut Part, parts: &mut [Part], places: &mut Places, plan: &
         places.links.push(Place { part: from as u32, index: here });
     }
     cuts.into_iter().map(|((from, to), links)| Pair { from, to, links }).collect()
+}
+
+/// Moves the buffer of each switch to the part in which its links begin.
+fn move_buffers(buffers: Vec<SharedBuffer>, parts: &mut [Part], places: &Places) {
+    for mut buffer in buffers {
+        let Some(place) = buffer.outputs.first().map(|&l| places.links[l as usize]) else { continue };
+        let part = &mut parts[place.part as usize];
+        for l in &mut buffer.outputs {
+            *l = places.links[*l as usize].index;
+            part.links[*l as usize].share(part.buffers.len() as u32);
+        }
+        part.buffers.push(buffer);
+    }
 }
 
 /// Gives each part a copy of the switches, with the numbers of its own links.

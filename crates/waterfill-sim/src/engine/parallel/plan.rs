@@ -403,7 +403,7 @@ impl Sets {
         i
     }
 
-    /// Joins the ends of links at each node of a network with switches. The beginning of link l has the number 2l, its end
+    /// Joins the ends of links at each switch. The beginning of link l has the number 2l, its end
     /// 2l + 1.
     fn join_nodes(&mut self, network: &Network) {
         let mut first = BTreeMap::new();
@@ -411,6 +411,9 @@ impl Sets {
             for (node, place) in [(start, 2 * l), (end, 2 * l + 1)] {
                 self.join(place, *first.entry(node).or_insert(place));
             }
+        }
+        for switch in &network.switches {
+            switch.outputs.windows(2).for_each(|pair| self.join(2 * pair[0] as usize, 2 * pair[1] as usize));
         }
     }
 
