@@ -44,7 +44,14 @@ impl Fluid {
             fluid: Some(fluid),
             ..EngineSummary::default()
         };
-        Summary { flows, links: self.link_summaries(), traffic: self.traffic(now), switches: Vec::new(), engine }
+        Summary {
+            flows,
+            links: self.link_summaries(),
+            traffic: self.traffic(now),
+            switches: Vec::new(),
+            deadlock: None,
+            engine,
+        }
     }
 
     fn flow(&self, member: &Member, index: u32, now: Instant) -> FlowSummary {
@@ -106,6 +113,7 @@ impl Fluid {
                 drops: span.dropped_packets.round() as u64,
                 marks: 0,
                 lost: 0,
+                pauses: None,
             }
         };
         specs.map(link).collect()

@@ -71,7 +71,7 @@ mod tests {
 
     fn summary(events: u64) -> Summary {
         let engine = EngineSummary { events, ..EngineSummary::default() };
-        Summary { flows: vec![], links: vec![], traffic: vec![], switches: vec![], engine }
+        Summary { flows: vec![], links: vec![], traffic: vec![], switches: vec![], deadlock: None, engine }
     }
 
     fn table(name: &str, values: &[f64]) -> Series {

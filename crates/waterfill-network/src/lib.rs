@@ -53,7 +53,7 @@ pub use network::{MAX_FLOWS, Network, ParamValue, Params, TCP_IP_BYTES, params_f
 pub use queue::{CodelSpec, DualPi2Spec, FqCodelSpec, FqPieSpec, Level, PieSpec, QueueSpec, RampSpec, RedSpec};
 pub use series::{ColumnType, Series, SeriesSpec};
 pub use summary::Summary;
-pub use switch::SwitchSpec;
+pub use switch::{InputSpec, PfcSpec, SwitchSpec};
 pub use switching::{PathChoice, SwitchingSpec};
 pub use traffic::{ArrivalSpec, PeriodSpec, RouteSpec, TrafficKind, TrafficSpec};
 pub use watch::Watch;

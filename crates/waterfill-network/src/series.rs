@@ -14,6 +14,9 @@ pub const LINK_COLUMNS: [&str; 8] =
     ["time_s", "link", "utilization", "queue_bytes", "queue_max_bytes", "drops", "marks", "lost"];
 /// Column of a link's mean capacity since the last sample. The link series has it if any link changes over time.
 pub const CAPACITY_COLUMN: &str = "capacity_bps";
+/// Column of the share of the time since the last sample in which a pause kept a link from sending. The link series has it
+/// if any link can be paused.
+pub const PAUSED_COLUMN: &str = "paused";
 /// Columns of the cohabitation module. The link series has them if any link runs the module.
 pub const COHABIT_COLUMNS: [&str; 6] = [
     "cohabit_drop_probability",
@@ -180,7 +183,7 @@ mod tests {
     #[test]
     fn every_column_has_a_name_of_its_own_without_a_dot() {
         let network = Network::builder(Duration::from_secs(1.0)).unchecked();
-        let of_links = [&LINK_COLUMNS[..], &COHABIT_COLUMNS, &[CAPACITY_COLUMN]].concat();
+        let of_links = [&LINK_COLUMNS[..], &COHABIT_COLUMNS, &[CAPACITY_COLUMN, PAUSED_COLUMN]].concat();
         for fixed in [&FLOW_COLUMNS[..], &of_links] {
             let series = Series::with_signals(fixed, &network, ProtocolId::ALL);
             let mut names = series.names().to_vec();

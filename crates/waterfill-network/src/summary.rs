@@ -14,6 +14,9 @@ pub struct Summary {
     /// Summaries of the switches with a shared buffer, in the scenario's order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<SwitchSummary>,
+    /// The first deadlock of the run, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadlock: Option<DeadlockSummary>,
     /// Work done by the engine.
     pub engine: EngineSummary,
 }
@@ -153,6 +156,27 @@ pub struct LinkSummary {
     pub marks: u64,
     /// Number of packets lost on the wire in the window.
     pub lost: u64,
+    /// Pauses of the link in the window; `None` if it cannot be paused.
+    #[serde(flatten)]
+    pub pauses: Option<PauseSummary>,
+}
+
+/// Pauses of a link by the switch at its far end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct PauseSummary {
+    /// Time in which a pause kept the link from sending, in seconds.
+    pub paused_s: f64,
+    /// Number of pause frames that reached the link's transmitter.
+    pub pause_frames: u64,
+}
+
+/// Paused links, each of which waits for others of them, so that none can ever send again.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DeadlockSummary {
+    /// Time of the sample that found the deadlock, in seconds.
+    pub at_s: f64,
+    /// Names of the links.
+    pub links: Vec<String>,
 }
 
 /// Summary of a switch with a shared buffer.

@@ -18,7 +18,7 @@ use crate::fault::{Effect, HostEffect};
 use crate::flow::{AckFrequencySpec, FlowSpec};
 use crate::link::LinkSpec;
 use crate::network::{MAX_FLOWS, Network, TCP_IP_BYTES};
-use crate::series::{CAPACITY_COLUMN, COHABIT_COLUMNS, FLOW_COLUMNS, LINK_COLUMNS, signal_column};
+use crate::series::{CAPACITY_COLUMN, COHABIT_COLUMNS, FLOW_COLUMNS, LINK_COLUMNS, PAUSED_COLUMN, signal_column};
 use crate::traffic::{ArrivalSpec, PeriodSpec, TrafficKind, TrafficSpec};
 
 /// Maximum weight of a flow. With a larger weight, one flow would take the whole link.
@@ -32,7 +32,7 @@ fn columns() -> BTreeSet<String> {
         let law = id.info();
         law.signals.iter().map(|signal| signal_column(law.name, signal.name))
     });
-    let fixed = [&FLOW_COLUMNS[..], &LINK_COLUMNS, &COHABIT_COLUMNS, &[CAPACITY_COLUMN]].concat();
+    let fixed = [&FLOW_COLUMNS[..], &LINK_COLUMNS, &COHABIT_COLUMNS, &[CAPACITY_COLUMN, PAUSED_COLUMN]].concat();
     fixed.into_iter().map(String::from).chain(signals).collect()
 }
 

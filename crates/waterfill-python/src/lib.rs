@@ -321,6 +321,9 @@ fn summary(py: Python<'_>, mut summary: Summary, wall: WallDuration) -> PyResult
     if !summary.switches.is_empty() {
         dict.set_item("switches", list(py, summary.switches)?)?;
     }
+    if let Some(deadlock) = &summary.deadlock {
+        dict.set_item("deadlock", to_python(py, deadlock)?)?;
+    }
     Ok(dict.into_any())
 }
 

@@ -27,8 +27,10 @@ use crate::random::{LinkStream, stream};
 use crate::ring::Ring;
 use crate::shaper::Shaper;
 
+mod pause;
 mod variation;
 
+use pause::Pauses;
 use variation::Variation;
 
 /// Number of router-law timers that are caught up between two polls of the watch.
@@ -123,6 +125,8 @@ pub(crate) struct Link {
     /// Size and transmission time of the previous packet, kept because most packets have the same size.
     transmission: (u16, Duration),
     meter: Meter,
+    /// Pauses by the switch at the far end, if it drops nothing.
+    pauses: Option<Box<Pauses>>,
     /// Changes of the link over time, if there are any.
     variation: Option<Box<Variation>>,
     watch: Watch,
@@ -176,6 +180,7 @@ impl Link {
             next_change: Instant::NEVER,
             transmission: (0, Duration::ZERO),
             meter: Meter::new(view.capacity, line),
+            pauses: None,
             variation,
             watch: watch.clone(),
         }
@@ -211,10 +216,16 @@ impl Link {
         self.limit = BufferLimit { bytes, packets: u64::MAX };
     }
 
-    /// Returns the time at which the transmitter has sent all that waits here now.
+    /// Returns the time at which the transmitter is free, or may be; `NEVER` during a pause.
     pub(crate) fn free_at(&mut self, now: Instant) -> Instant {
         self.advance(now);
-        self.free_at
+        if self.is_paused() { Instant::NEVER } else { self.free_at }
+    }
+
+    /// Counts a packet that a switch has dropped in front of the link.
+    #[cold]
+    pub(crate) fn count_drop(&mut self) {
+        self.meter.count_drops(1);
     }
 
     pub(crate) const fn backlog_bytes(&self) -> u64 {
@@ -351,6 +362,7 @@ impl Link {
         match &self.queue {
             Queue::Fifo(_) if self.plain => self.meter.service_ends(),
             Queue::Fifo(_) => self.ring.get(self.started()).map_or(Instant::NEVER, |queued| queued.starts),
+            Queue::Scheduler(_) if self.is_paused() => Instant::NEVER,
             Queue::Scheduler(_) => self.free_at,
         }
     }
@@ -668,6 +680,7 @@ impl Link {
             limit: self.limit,
             idle: (self.earliest_start(now, packet.bytes) <= now).then(|| now.since(self.free_at)),
             markable: packet.flags.has(Flags::MARKABLE),
+            input: self.pauses.as_ref().map_or(0, |pauses| pauses.input),
         };
         match &mut self.queue {
             Queue::Fifo(admission) => match admission.on_arrival(&arrival) {
@@ -700,6 +713,9 @@ impl Link {
 
     /// Returns the earliest transmission start of a packet that arrives now.
     fn earliest_start(&self, now: Instant, bytes: u16) -> Instant {
+        if self.is_paused() {
+            return Instant::NEVER;
+        }
         let ready = self.free_at.max(now);
         self.shaper.as_ref().map_or(ready, |shaper| shaper.earliest(ready, bytes))
     }
@@ -839,6 +855,9 @@ impl Link {
     fn update_statistics(&mut self, now: Instant) {
         self.advance(now);
         self.meter.integrate_queue(now, self.backlog);
+        if let Some(pauses) = &self.pauses {
+            self.meter.set_pauses(pauses.until(now));
+        }
     }
 
     /// Returns the statistics since the reading `before`, and the largest queue since the last call, in bytes. The

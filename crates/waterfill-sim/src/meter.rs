@@ -23,6 +23,8 @@ pub(crate) struct Reading {
     drops: u64,
     marks: u64,
     lost: u64,
+    /// Time in pauses, and their number.
+    pauses: (Duration, u64),
     capacity: Capacity,
 }
 
@@ -62,6 +64,9 @@ pub(crate) struct Span {
     pub(crate) drops: u64,
     pub(crate) marks: u64,
     pub(crate) lost: u64,
+    /// Time in pauses, and their number.
+    pub(crate) pauses: (Duration, u64),
+    pub(crate) lasted: Duration,
 }
 
 /// Meter of one link direction.
@@ -111,6 +116,8 @@ pub(crate) struct LinkResult {
     pub(crate) drops: u64,
     pub(crate) marks: u64,
     pub(crate) lost: u64,
+    /// Time in pauses, and their number.
+    pub(crate) pauses: (Duration, u64),
 }
 
 impl Meter {
@@ -210,6 +217,11 @@ impl Meter {
         self.now.lost += 1;
     }
 
+    /// Sets the time in pauses so far, and their number.
+    pub(crate) fn set_pauses(&mut self, pauses: (Duration, u64)) {
+        self.now.pauses = pauses;
+    }
+
     /// Corrects [`Meter::count_loss`] for a packet that never reached the wire.
     pub(crate) fn uncount_loss(&mut self) {
         self.now.lost -= 1;
@@ -251,6 +263,8 @@ impl Meter {
             drops: to.drops - from.drops,
             marks: to.marks - from.marks,
             lost: to.lost.saturating_sub(from.lost), // see `uncount_loss`
+            pauses: (to.pauses.0 - from.pauses.0, to.pauses.1 - from.pauses.1),
+            lasted,
         }
     }
 
@@ -299,6 +313,7 @@ impl Meter {
             drops: span.drops,
             marks: span.marks,
             lost: span.lost,
+            pauses: span.pauses,
         }
     }
 

@@ -43,5 +43,5 @@ pub(crate) fn queue_context() -> QueueContext {
 /// Returns an arrival at a busy link whose buffer holds `limit_packets` packets.
 pub(crate) fn arrival(backlog: Backlog, limit_packets: u64) -> Arrival {
     let limit = BufferLimit { bytes: u64::MAX, packets: limit_packets };
-    Arrival { backlog, limit, idle: None, markable: false }
+    Arrival { backlog, limit, idle: None, markable: false, input: 0 }
 }

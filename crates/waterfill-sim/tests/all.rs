@@ -25,6 +25,7 @@ mod maxnet2006;
 mod maxnet_kernel;
 mod nics;
 mod order;
+mod pfc;
 mod properties;
 mod queues;
 mod rcp;

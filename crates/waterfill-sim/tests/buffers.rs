@@ -6,7 +6,7 @@ use waterfill_network::{CodelSpec, FlowSpec, Network, QueueSpec, SwitchSpec};
 const PACKET: f64 = 1000.0;
 
 fn switch(name: &str, buffer_bytes: u64, alpha: f64, outputs: &[u32]) -> SwitchSpec {
-    SwitchSpec { name: name.into(), buffer_bytes, alpha, outputs: outputs.into() }
+    SwitchSpec { name: name.into(), buffer_bytes, alpha, outputs: outputs.into(), pfc: None }
 }
 
 /// Four links of 10 Mbit/s that leave a switch, the first `overloaded` of which are offered 20 Mbit/s.
@@ -61,15 +61,18 @@ fn the_buffer_is_never_exceeded() {
     assert!((49_500..=50_500).contains(&used.used_max_bytes), "{used:?}");
 }
 
-/// What leaves a switch while nobody looks makes room: a packet that the known sum would refuse is admitted.
+/// What leaves a queue while nobody looks makes room. Two queues of 6.7 kB are empty long before a third one grows, and only
+/// the first has been used since. The third takes half of the buffer; with the second one's 6.7 kB it would take a third.
 #[test]
 fn departures_that_have_not_been_counted_make_room() {
-    let mut n = overload(20_000, 1.0, 2);
-    // The first queue fills up to 10 kB in 20 ms, and is empty 10 ms after its source has stopped.
-    (n.traffic[0].stop_s, n.traffic[1].start_s) = (0.03, 0.2);
-    (n.duration_s, n.measure_s, n.traffic[1].stop_s) = (0.5, [0.2, 0.5], 0.5);
+    let mut n = overload(20_000, 1.0, 3);
+    n.traffic[..2].iter_mut().for_each(|source| source.stop_s = 0.03);
+    let once = cbr("once", &[0], 20e6, [0.15, 0.1505], PACKET as u16);
+    n.traffic.push(once);
+    (n.traffic[2].start_s, n.traffic[2].stop_s) = (0.2, 0.5);
+    (n.duration_s, n.measure_s) = (0.5, [0.0, 0.5]);
     let (_, summary) = run(&n);
-    assert!((summary.links[2].queue_bytes.max - 10_000.0).abs() <= PACKET, "{:?}", summary.links[2].queue_bytes);
+    assert!((summary.links[4].queue_bytes.max - 10_000.0).abs() <= PACKET, "{:?}", summary.links[4].queue_bytes);
 }
 
 /// Two switches with four hosts each. Links 0 to 6 are those of the first one's hosts, 8 to 14 of the second one's.

@@ -13,8 +13,10 @@ from waterfill.contract.summary import (
     TrafficSummary,
 )
 from waterfill.runs import window
+from waterfill.scenario.units import TIME
 
 # Flows that are named for each kind of warning.
+_MAX_LINKS = 6
 _MAX_NAMED = 3
 
 
@@ -112,4 +114,9 @@ def warnings(summary: Summary) -> list[str]:
         lines += [f"{one.flow}: {one.text}" for one in found[:_MAX_NAMED]]
         if len(found) > _MAX_NAMED:
             lines.append(f"{kind}: {len(found) - _MAX_NAMED} more flows")
+    if summary.deadlock is not None:
+        links, at = summary.deadlock.links, TIME.format(float(f"{summary.deadlock.at_s:.6g}"))
+        more = f" and {len(links) - _MAX_LINKS} others" if len(links) > _MAX_LINKS else ""
+        named = ", ".join(links[:_MAX_LINKS])
+        lines.append(f"deadlock: {named}{more} are paused and wait for each other since {at}")
     return lines

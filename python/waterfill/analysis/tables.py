@@ -384,6 +384,8 @@ LINKS: Sequence[Column[LinkRow]] = (
            short="max"),
     Column("drops", lambda link: link.measured.drops),
     Column("marks", lambda link: link.measured.marks, optional=True),
+    Column("paused", lambda link: link.measured.paused_s, "ms", 1e-3, ".3f", optional=True,
+           seconds=1),
     Column("lost", lambda link: link.measured.lost),
 )  # fmt: skip
 

@@ -316,15 +316,36 @@ class SeriesSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InputSpec:
+    """Input of a switch that pauses its inputs: a link direction that ends there, and the one that
+    carries the pause frames. The headroom takes what arrives after the decision to pause.
+    """
+
+    link: int
+    back: int
+    headroom_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PfcSpec:
+    """Pauses of a switch's inputs: at `xoff_bytes` of an input, or at the dynamic threshold."""
+
+    xoff_bytes: int | None
+    inputs: tuple[InputSpec, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchSpec:
     """A switch: `outputs` are the link directions that leave it and share its buffer. A packet
-    joins a queue that is shorter than `alpha` times the free part of the buffer.
+    joins a queue that is shorter than `alpha` times the free part of the buffer. With `pfc`, this
+    is the threshold of an input instead.
     """
 
     name: str
     buffer_bytes: int
     alpha: float
     outputs: tuple[int, ...]
+    pfc: PfcSpec | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,7 +123,9 @@ class FlowSummary(CoreFlow):
 
 
 class LinkSummary(Record):
-    """Statistics of one link direction."""
+    """Statistics of one link direction. `paused_s` is the time in which a pause kept it from
+    sending; links that cannot be paused lack the keys with a default.
+    """
 
     name: str
     utilization: float
@@ -132,6 +134,15 @@ class LinkSummary(Record):
     drops: int
     marks: int
     lost: int
+    paused_s: float | None = None
+    pause_frames: int | None = None
+
+
+class Deadlock(Record):
+    """Paused links that wait for each other for ever, and the time of the sample that found it."""
+
+    at_s: float
+    links: list[str]
 
 
 class SwitchSummary(Record):
@@ -196,6 +207,7 @@ class CoreSummary(Record):
     traffic: list[TrafficSummary]
     engine: EngineSummary
     switches: list[SwitchSummary] | None = None
+    deadlock: Deadlock | None = None
 
 
 class GroupSummary(Record):
@@ -294,6 +306,7 @@ class Summary(Record):
     engine: Engine
     jain_index_of_shares: float | None = None
     switches: list[SwitchSummary] | None = None
+    deadlock: Deadlock | None = None
     laws: Mapping[str, LawSummary] | None = None
     warnings: list[FlowWarning] | None = None
     interrupted_at_s: float | None = None

@@ -141,7 +141,8 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
         for source in _traffic(graph, i, protocols.get(of_traffic.get(i, "")))
     ]
     nodes = Nodes(scenario, graph.directions)
-    switches = nodes.switches()
+    of_links = _links(graph, used)
+    switches = nodes.switches(of_links)
     network = Network(
         name=scenario.name,
         seed=scenario.seed,
@@ -154,7 +155,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
         syn_rto_s=scenario.syn_rto,
         rttvar_min_s=scenario.rttvar_min_s,
         params=params,
-        links=nodes.shared(_links(graph, used), switches),
+        links=nodes.shared(of_links, switches),
         flows=_rerouted(
             scenario,
             later,
@@ -243,6 +244,7 @@ def sample_bytes(network: Network, protocols: Protocols, backend: str) -> int:
     of_flows = _signals(own, protocols)
     of_links = _signals(network.protocols, protocols)
     of_links += _CAPACITY * any(link.changes for link in network.links)
+    of_links += any(switch.pfc is not None for switch in network.switches)
     of_links += _COHABIT * any(link.queue.kind == "cohabit" for link in network.links)
     merged = backend == "fluid" and sum(flow.count for flow in network.flows) > _MAX_EXPANDED
     rows = sum(1 if merged and _alike(flow) else flow.count for flow in network.flows)

@@ -474,6 +474,8 @@ def summarise(
     document.jain_index_of_shares = fairness(document)
     if core.switches is not None:
         document.switches = core.switches
+    if core.deadlock is not None:
+        document.deadlock = core.deadlock
     if laws is not None:
         document.laws = laws
     if interrupted_at_s is not None:

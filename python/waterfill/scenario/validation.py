@@ -183,6 +183,10 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
             yield "flowlet_gap", 'missing; write flowlet_gap = "100 us", next to ecmp = "flowlet"'
         elif "ecmp" not in scenario.set_keys:  # one of a sweep's values may use it
             yield "flowlet_gap", 'has no effect without ecmp = "flowlet"; remove it'
+    switch = scenario.switch
+    for name in ("xoff", "headroom"):
+        if switch is not None and not switch.pfc and getattr(switch, name) is not None:
+            yield f"switch.{name}", "has no effect without pfc; write pfc = true or remove it"
     for key, traffic in zip(scenario.keys("traffic"), scenario.traffic, strict=True):
         yield from _times(scenario, key, traffic, 0.0)
         yield from _traffic(scenario, key, traffic)

@@ -132,6 +132,11 @@ def everything() -> Network:
     links[2] = replace(links[2], changes=(change,), faults=FAULTS)
     links[0] = replace(links[0], reorder=late, routers=("maxnet",), target=0.9)
     links[0] = replace(links[0], buffer=spec.BufferSpec("packets", 50))
+    links += [replace(base, name="in"), replace(base, name="out")]
+    pfc = spec.PfcSpec(
+        xoff_bytes=10**5,
+        inputs=(spec.InputSpec(link=len(links) - 2, back=len(links) - 1, headroom_bytes=10**4),),
+    )
     flow = synthetic.flow_spec("f", 1, 1.0)._replace(
         forward=tuple(range(len(links))), reverse=(0,), size_bytes=10**6, demand_bps=1e6,
         pacing=True, ecn=False, access_bps=1e9, faults=HOST_FAULTS,
@@ -186,7 +191,11 @@ def everything() -> Network:
             choice="flowlet", gap_s=1e-3, nodes=tuple((i, i + 1) for i in range(len(links)))
         ),
         series=spec.SeriesSpec(links=(0, 2), per_sample=4),
-        switches=(spec.SwitchSpec(name="s", buffer_bytes=10**6, alpha=0.5, outputs=(0,)),),
+        switches=(
+            spec.SwitchSpec(
+                name="s", buffer_bytes=10**6, alpha=0.5, outputs=(len(links) - 1,), pfc=pfc
+            ),
+        ),
     )
 
 

@@ -7,6 +7,7 @@ import copy
 import pytest
 
 import waterfill
+from waterfill.analysis import hosts
 from waterfill.network import protocols, resolve
 from waterfill.scenario import loading
 
@@ -118,3 +119,86 @@ def test_a_network_without_switches_is_refused():
 def test_a_switch_without_a_plain_queue_is_refused():
     with pytest.raises(waterfill.InputError, match="cannot share the buffer of switch"):
         waterfill.run(loading.from_dict(DOCUMENT | {"link_defaults": {"queue": "codel"}}))
+
+
+def pfc(**keys):
+    return {"switch": {"buffer": "2 MB", "pfc": True} | keys}
+
+
+def test_the_headroom_follows_from_rates_and_delays():
+    """100 Gbit/s and 1 us: 25,000 B on the way, two packets and the frame. Uplinks: 200 Gbit/s."""
+    network = resolved(**pfc())
+    leaf = network.switches[0]
+    assert leaf.alpha == 0.125
+    names = [link.name for link in network.links]
+    inputs = {names[i.link]: (names[i.back], i.headroom_bytes) for i in leaf.pfc.inputs}
+    assert inputs["h0-l0"] == ("h0-l0:rev", 25_000 + 2 * 1500 + 64)
+    assert inputs["l0-s1:rev"] == ("l0-s1", 50_000 + 2 * 1500 + 64)
+    assert len(inputs) == 6
+    given = resolved(**pfc(xoff="100 kB", headroom="50 kB", alpha=0.5)).switches[1]
+    assert (given.pfc.xoff_bytes, given.alpha) == (100_000, 0.5)
+    assert {i.headroom_bytes for i in given.pfc.inputs} == {50_000}
+
+
+def test_an_incast_of_255_hosts_is_lossless():
+    """All packets reach h0, whose link they fill without a break."""
+    fabric = {"kind": "leaf-spine", "leaves": 16, "spines": 8, "hosts": 16,
+              "host_rate": "100 Gbit/s", "delay": "1 us"}  # fmt: skip
+    document = DOCUMENT | pfc() | {"fabric": fabric, "duration": "2 ms", "ecmp": "hash",
+                                   "measure": ["0 s", "2 ms"]}  # fmt: skip
+    document["traffic"] = [{"name": "incast", "kind": "web", "pattern": "incast", "to": "h0",
+                            "sizes": "20 kB", "initial_window": 20, "at": ["10 us"]}]  # fmt: skip
+    for lossless in (True, False):
+        switch = document["switch"] | {"pfc": lossless}
+        if not lossless:
+            switch = {"buffer": "600 kB"}
+        summary = waterfill.run(loading.from_dict(document | {"switch": switch})).summary
+        drops = sum(link.drops for link in summary.links)
+        assert (drops == 0) == lossless
+        if lossless:
+            source = summary.traffic[0]
+            assert (source.flows_completed, source.retransmissions) == (255, 0)
+            # 14 packets of 1,460 B of payload take 20,560 B on the wire.
+            ideal_ms = 255 * 20_560 * 8 / 100e6
+            assert ideal_ms < source.flow_completion_ms.max < ideal_ms + 0.02
+            assert sum(link.pause_frames or 0 for link in summary.links) > 0
+            assert summary.deadlock is None
+            assert max(switch.used_max_bytes for switch in summary.switches) < 2e6
+
+
+def test_a_planted_deadlock_is_reported(tmp_path):
+    """Three switches in a ring; each flow crosses two of its links."""
+    rate = {"rate": "100 Gbit/s", "delay": "1 us"}
+    links = [{"name": f"r{i}", "from": f"s{i}", "to": f"s{(i + 1) % 3}"} | rate for i in range(3)]
+    links += [{"name": f"h{i}", "from": f"h{i}", "to": f"s{i}"} | rate for i in range(3)]
+    flows = [
+        {"name": f"f{i}", "path": [f"h{i}", f"r{i}", f"r{(i + 1) % 3}", f"h{(i + 2) % 3}"]}
+        for i in range(3)
+    ]
+    document = {
+        "duration": "2 ms", "sample": "20 us",
+        "rto_min": "200 us", "syn_rto": "200 us",
+        "protocol": "window", "link": links, "flow": flows,
+        "params": {"window": {"packets": 1000}}, "measure": ["0 s", "2 ms"],
+        "switch": {"buffer": "300 kB", "pfc": True, "xoff": "30 kB"},
+    }  # fmt: skip
+    result = waterfill.run(loading.from_dict(document))
+    assert result.summary.deadlock.links == ["r0", "r1", "r2"]
+    assert result.summary.deadlock.at_s < 1e-3
+    lines = hosts.warnings(result.summary)
+    assert any(line.startswith("deadlock: r0, r1, r2 are paused") for line in lines)
+    paused = result.links.column("paused").to_pylist()
+    assert max(p for p in paused if p is not None) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("switch", "message"),
+    [
+        ({"buffer": "1 MB", "xoff": "1 kB"}, "switch.xoff: has no effect without pfc"),
+        ({"buffer": "1 MB", "headroom": "1 kB"}, "switch.headroom: has no effect without pfc"),
+        ({"buffer": "100 kB", "pfc": True}, "switch.buffer: must be above the headroom of l0"),
+    ],
+)
+def test_what_pfc_refuses(switch, message):
+    with pytest.raises(waterfill.InputError, match=message):
+        waterfill.run(loading.from_dict(DOCUMENT | {"switch": switch}))

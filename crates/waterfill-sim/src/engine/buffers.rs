@@ -9,6 +9,7 @@ use waterfill_network::{Network, SwitchSpec};
 
 use super::Part;
 use super::event::Event;
+use super::pfc::Inputs;
 use crate::link::{Enqueued, Link};
 use crate::packet::Packet;
 
@@ -18,7 +19,7 @@ pub(super) struct SharedBuffer {
     /// Index among the network's switches.
     pub(super) number: u32,
     bytes: u64,
-    alpha: f64,
+    pub(super) alpha: f64,
     /// Links that leave the switch, by their indices in the part.
     pub(super) outputs: Vec<u32>,
     /// Sum of the links' backlogs when they were counted last.
@@ -27,12 +28,15 @@ pub(super) struct SharedBuffer {
     max: u64,
     /// Maximum in the measurement window, once it has closed.
     result: Option<u64>,
+    /// Inputs of a switch that drops nothing.
+    pub(super) inputs: Option<Box<Inputs>>,
 }
 
 impl SharedBuffer {
-    fn new(number: u32, spec: &SwitchSpec) -> Self {
+    fn new(number: u32, spec: &SwitchSpec, packet_bytes: u16) -> Self {
         let (bytes, alpha, outputs) = (spec.buffer_bytes, spec.alpha, spec.outputs.clone());
-        Self { number, bytes, alpha, outputs, used: 0, max: 0, result: None }
+        let inputs = spec.pfc.as_ref().map(|pfc| Box::new(Inputs::new(pfc, bytes, packet_bytes)));
+        Self { number, bytes, alpha, outputs, used: 0, max: 0, result: None, inputs }
     }
 
     /// Returns true if a packet may wait at a link, which is up to date.
@@ -51,7 +55,17 @@ impl SharedBuffer {
         u64::from(bytes) <= free && (queue as f64) < self.alpha * free as f64
     }
 
-    fn count(&mut self, link: &mut Link) {
+    /// Returns true if the known sum is above the maximum so far.
+    pub(super) const fn is_above_max(&self) -> bool {
+        self.used > self.max
+    }
+
+    /// Records the sum, which is exact.
+    pub(super) fn record_max(&mut self) {
+        self.max = self.max.max(self.used);
+    }
+
+    pub(super) fn count(&mut self, link: &mut Link) {
         let (before, after) = link.count();
         self.used = self.used - before + after;
     }
@@ -70,9 +84,9 @@ impl SharedBuffer {
     /// Counts a packet that has joined a link.
     fn count_arrival(&mut self, links: &mut [Link], l: u32, now: Instant) {
         self.count(&mut links[l as usize]);
-        if self.used > self.max {
+        if self.is_above_max() {
             self.count_all(links, now);
-            self.max = self.max.max(self.used);
+            self.record_max();
         }
     }
 
@@ -96,7 +110,10 @@ impl SharedBuffer {
 impl Part {
     /// Builds the buffers of a network's switches.
     pub(super) fn build_buffers(&mut self, network: &Network) {
-        self.buffers = (0u32..).zip(&network.switches).map(|(number, spec)| SharedBuffer::new(number, spec)).collect();
+        self.buffers = (0u32..)
+            .zip(&network.switches)
+            .map(|(number, spec)| SharedBuffer::new(number, spec, network.packet_bytes))
+            .collect();
         for (s, buffer) in (0u32..).zip(&self.buffers) {
             buffer.outputs.iter().for_each(|&l| self.links[l as usize].share(s));
         }
@@ -104,11 +121,14 @@ impl Part {
 
     /// Enqueues a packet at a link that shares the buffer of a switch.
     #[inline(never)] // keeps the path of links with a buffer of their own short
-    pub(super) fn enqueue_shared(&mut self, l: u32, packet: &Packet) {
+    pub(super) fn enqueue_shared(&mut self, l: u32, packet: &Packet, from: u32) {
         let now = self.now;
         let link = &mut self.links[l as usize];
-        link.advance(now);
         let Some(buffer) = self.buffers.get_mut(link.switch() as usize) else { return };
+        if buffer.inputs.is_some() {
+            return self.enqueue_lossless(l, packet, from);
+        }
+        link.advance(now);
         let admitted = buffer.admits(&mut self.links, l, (now, packet.bytes));
         let link = &mut self.links[l as usize];
         link.set_buffer(if admitted { u64::MAX } else { 0 });

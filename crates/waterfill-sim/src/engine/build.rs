@@ -54,6 +54,7 @@ impl Part {
         let network = Arc::clone(&self.network);
         self.links = (0u32..).zip(&network.links).map(|(l, spec)| Link::new(l, spec, &network, &self.watch)).collect();
         self.build_buffers(&network);
+        self.build_pfc(&network);
         self.switches = Switches::new(&network);
         let mut paths = Paths::default();
         self.build_flows(&network, &mut paths)?;

@@ -40,6 +40,12 @@ pub(super) enum Event {
     Endpoint(u32),
     /// The link of a host that pulls is free.
     Nic(u32),
+    /// A frame that begins a pause reaches a link's transmitter.
+    Pause(u32),
+    /// A frame that ends a pause reaches a link's transmitter.
+    Resume(u32),
+    /// A packet leaves the queue of a switch that has asked for pauses.
+    Departure(u32),
 }
 
 /// Ranks of entities for one seed.
@@ -68,6 +74,9 @@ impl Ranks {
             Event::Traffic(_) => 6,
             Event::Endpoint(_) => 7,
             Event::Nic(_) => 8,
+            Event::Pause(_) => 9,
+            Event::Resume(_) => 10,
+            Event::Departure(_) => 11,
         };
         mix(number ^ kind << 60, self.salt)
     }

@@ -1,7 +1,7 @@
 //! Simulation engine: handles the events of links, hosts and timers in order of time.
 //!
 //! Reading order: this file (public interface, and a [`Part`] of the network), `build`, `run` (event loop, a packet's path),
-//! `order` (flows that follow others), `routes` (routes that change), `switching` (switches that choose routes), `buffers` (switches whose links share a buffer), `nics` (hosts that send when their link is free), `arrivals` (traffic sources), `record` (samples and the summary's window), `summary`, `parallel`. There is at most one
+//! `order` (flows that follow others), `routes` (routes that change), `switching` (switches that choose routes), `buffers` (switches whose links share a buffer), `pfc` (switches that drop nothing), `nics` (hosts that send when their link is free), `arrivals` (traffic sources), `record` (samples and the summary's window), `summary`, `parallel`. There is at most one
 //! event per link direction, delay line, access link, flow timer and traffic source, and none per packet in flight, except
 //! for packets that a faulty wire delivers out of order. Events of one time are ordered by ranks that the seed draws (see
 //! `event`). Nothing allocates per packet: rings and arenas grow to what the network holds and keep that size.
@@ -32,6 +32,7 @@ mod event;
 mod nics;
 mod order;
 mod parallel;
+mod pfc;
 mod quic;
 mod record;
 mod routes;
@@ -48,6 +49,7 @@ use nics::Nics;
 use order::Order;
 use parallel::Division;
 pub use parallel::Turns;
+use pfc::Deadlock;
 use record::Record;
 use routes::RouteChanges;
 use switching::Switches;
@@ -93,6 +95,10 @@ struct Part {
     switches: Option<Box<Switches>>,
     /// Buffers that the links of a switch share.
     buffers: Vec<SharedBuffer>,
+    /// Input of each link at the switch at its end, if that switch drops nothing; empty without such switches.
+    input_of: Vec<u32>,
+    /// The first deadlock that was found.
+    deadlock: Option<Deadlock>,
     /// Interfaces of hosts that send when their link is free.
     nics: Nics,
     traffic: Vec<Traffic>,
@@ -355,6 +361,8 @@ impl Part {
             routes: RouteChanges::default(),
             switches: None,
             buffers: Vec::new(),
+            input_of: Vec::new(),
+            deadlock: None,
             nics: Nics::default(),
             traffic: Vec::new(),
             sacks: Sacks::default(),

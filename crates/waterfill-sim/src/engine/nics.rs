@@ -86,6 +86,13 @@ impl Part {
         }
     }
 
+    /// Serves the interface at which a link begins, if its host pulls.
+    pub(super) fn serve_nic_of(&mut self, l: u32) {
+        if let Some(&n) = self.nics.of_links.get(l as usize).filter(|&&n| n != NO_NIC) {
+            self.serve_nic(n);
+        }
+    }
+
     /// Sends packets of an interface's senders until its transmitter is busy or no sender has anything to send.
     fn serve_nic(&mut self, n: u32) {
         loop {

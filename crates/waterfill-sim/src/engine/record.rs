@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use waterfill_laws::protocol::Probe;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::Series;
-use waterfill_network::series::{CAPACITY_COLUMN, FLOW_COLUMNS, LINK_COLUMNS, TRAFFIC_COLUMNS};
+use waterfill_network::series::{CAPACITY_COLUMN, FLOW_COLUMNS, LINK_COLUMNS, PAUSED_COLUMN, TRAFFIC_COLUMNS};
 
 use super::Part;
 use super::buffers::SharedBuffer;
@@ -69,6 +69,8 @@ pub(super) struct Record {
     queue_columns: Vec<&'static str>,
     /// True if the capacity of some link changes.
     varies: bool,
+    /// True if some link can be paused.
+    pauses: bool,
     flow_series: Series,
     link_series: Series,
     traffic_series: Series,
@@ -104,8 +106,10 @@ impl Record {
         let all = distinct(of_flows.iter().copied().chain(of_web));
         let queue_columns = distinct(whole.links.iter().flat_map(|link| link.queue_columns().iter().copied()));
         let varies = whole.links.iter().any(Link::varies);
+        let pauses = whole.links.iter().any(Link::can_pause);
         let capacity: &[&str] = if varies { &[CAPACITY_COLUMN] } else { &[] };
-        let link_columns = [&LINK_COLUMNS[..], capacity, &queue_columns].concat();
+        let paused: &[&str] = if pauses { &[PAUSED_COLUMN] } else { &[] };
+        let link_columns = [&LINK_COLUMNS[..], capacity, paused, &queue_columns].concat();
         let per_sample = whole.network.samples_of_links();
         let sample = Duration::from_secs(whole.network.sample_s / f64::from(per_sample));
         let sampled_links = whole.network.sampled_links();
@@ -132,6 +136,7 @@ impl Record {
             traffic_series: Series::new(&TRAFFIC_COLUMNS),
             queue_columns,
             varies,
+            pauses,
         }
     }
 
@@ -168,10 +173,12 @@ impl Record {
                 self.due.push(Reverse((now + self.sample, observation)));
             }
         }
+        parts.iter_mut().for_each(|part| part.schedule_lossless());
     }
 
     /// Appends one row per link, and at the end of the flows' interval one per flow and traffic source, to the time series.
     fn take_sample(&mut self, parts: &mut [&mut Part], now: Instant) {
+        parts.iter_mut().for_each(|part| part.find_deadlock(now));
         self.sampled = now;
         self.sample_links(parts, now);
         self.since_sample += 1;
@@ -183,6 +190,7 @@ impl Record {
     /// Takes the samples of the rest of the last intervals.
     pub(super) fn take_last_sample(&mut self, parts: &mut [&mut Part], end: Instant) {
         if self.sampled < end {
+            parts.iter_mut().for_each(|part| part.find_deadlock(end));
             self.sampled = end;
             self.sample_links(parts, end);
         }
@@ -241,7 +249,9 @@ impl Record {
             let mut of_queue = vec![f64::NAN; self.queue_columns.len()];
             link.observe_queue(&mut QueueCells { names: &self.queue_columns, values: &mut of_queue });
             let capacity: &[f64] = if self.varies { &[span.capacity.as_bps()] } else { &[] };
-            self.link_series.push(&[&row[..], capacity, &of_queue].concat());
+            let paused_s = if link.can_pause() { span.pauses.0.as_secs() } else { f64::NAN };
+            let paused: &[f64] = if self.pauses { &[paused_s / span.lasted.as_secs()] } else { &[] };
+            self.link_series.push(&[&row[..], capacity, paused, &of_queue].concat());
             for (id, router) in link.routers() {
                 router.observe(&mut self.link_series.newest(*id));
             }

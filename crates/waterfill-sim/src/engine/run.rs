@@ -5,6 +5,7 @@ use waterfill_laws::units::{Duration, Instant};
 
 use super::endpoint::flow_and_side;
 use super::event::{Event, Slice};
+use super::pfc::NO_INPUT;
 use super::record::Record;
 use super::{Part, Simulation, path};
 use crate::capture::CapturePoint;
@@ -191,14 +192,26 @@ impl Part {
                     self.agenda.pop_timer();
                     self.run_endpoint(e);
                 }
-                Event::Nic(n) => {
+                Event::Nic(_) | Event::Pause(_) | Event::Resume(_) | Event::Departure(_) => {
                     self.agenda.pop_timer();
-                    self.run_nic(n);
+                    self.run_fabric(event);
                 }
             }
             if slice.count() {
                 end = slice.end.min(due);
             }
+        }
+    }
+
+    /// Handles an event of a host that pulls, or of a switch that drops nothing.
+    #[inline(never)] // keeps the path of other networks short
+    fn run_fabric(&mut self, event: Event) {
+        match event {
+            Event::Nic(n) => self.run_nic(n),
+            Event::Pause(l) => self.run_pause(l),
+            Event::Resume(l) => self.run_resume(l),
+            Event::Departure(l) => self.run_departure(l),
+            _ => {}
         }
     }
 
@@ -326,7 +339,7 @@ impl Part {
         packet.place += 1;
         let next = self.paths[packet.place as usize];
         if next < path::SWITCHED {
-            self.enqueue(next, packet);
+            self.enqueue_from(l, next, &packet);
         } else if next == path::END {
             self.arrive(&packet);
         } else if next < path::DELAY_LINE {
@@ -343,7 +356,7 @@ impl Part {
         let Some(switches) = &mut self.switches else { return };
         let next = switches.next(self.now, l, destination, &packet);
         if next < path::SWITCHED {
-            self.enqueue(next, packet);
+            self.enqueue_from(l, next, &packet);
         } else if next == path::END {
             self.arrive(&packet);
         } else {
@@ -389,16 +402,22 @@ impl Part {
     /// Enqueues a packet at a link.
     #[inline(never)] // one copy for all but the two below
     pub(super) fn enqueue(&mut self, l: u32, packet: Packet) {
-        self.enqueue_new(l, &packet);
+        self.enqueue_new(l, &packet, NO_INPUT);
+    }
+
+    /// Enqueues a packet that another link has brought.
+    #[inline(never)] // one copy for both
+    fn enqueue_from(&mut self, from: u32, l: u32, packet: &Packet) {
+        self.enqueue_new(l, packet, from);
     }
 
     /// Enqueues a packet that was just built. See [`Link::enqueue`](crate::link::Link::enqueue).
     #[expect(clippy::inline_always, reason = "the reason is there")]
     #[inline(always)]
-    fn enqueue_new(&mut self, l: u32, packet: &Packet) {
+    fn enqueue_new(&mut self, l: u32, packet: &Packet, from: u32) {
         let link = &mut self.links[l as usize];
         if link.switch() != NO_SWITCH {
-            return self.enqueue_shared(l, packet);
+            return self.enqueue_shared(l, packet, from);
         }
         let enqueued = link.enqueue(self.now, packet);
         let discarded = link.has_discarded();
@@ -518,7 +537,7 @@ impl Part {
     #[inline(always)]
     fn send_ack(&mut self, ack: &Packet) {
         self.ledger.sent += 1;
-        self.enqueue_new(self.first_link(ack), ack);
+        self.enqueue_new(self.first_link(ack), ack, NO_INPUT);
     }
 
     /// Hands an acknowledgement to its sender.
@@ -594,7 +613,7 @@ impl Part {
             qlog.sent(self.now, f, packet, &host.sender);
         }
         match host.entry {
-            HostAccess::Ideal => self.enqueue_new(self.first_link(packet), packet),
+            HostAccess::Ideal => self.enqueue_new(self.first_link(packet), packet, NO_INPUT),
             HostAccess::DelayLine(out) => self.enqueue_delay_line(out, *packet),
             HostAccess::Access(access) => self.enqueue_access(access, *packet),
         }

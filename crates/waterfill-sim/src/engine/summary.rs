@@ -3,8 +3,8 @@
 use waterfill_laws::units::Instant;
 use waterfill_network::SwitchSpec;
 use waterfill_network::summary::{
-    CompletionSummary, EngineSummary, FlowSummary, LinkSummary, MessageSummary, RecoverySummary, RttSummary, Summary,
-    SwitchSummary, TrafficSummary, WebSummary,
+    CompletionSummary, DeadlockSummary, EngineSummary, FlowSummary, LinkSummary, MessageSummary, PauseSummary,
+    RecoverySummary, RttSummary, Summary, SwitchSummary, TrafficSummary, WebSummary,
 };
 
 use super::Simulation;
@@ -45,11 +45,18 @@ impl Simulation {
                 drops: result.drops,
                 marks: result.marks,
                 lost: result.lost,
+                pauses: self.parts[part].links[l]
+                    .can_pause()
+                    .then(|| PauseSummary { paused_s: result.pauses.0.as_secs(), pause_frames: result.pauses.1 }),
             }
         });
         let links: Vec<LinkSummary> = links.collect();
         let switches = self.switch_summaries(&links);
-        Summary { flows, links, traffic, switches, engine }
+        let deadlock = self.parts.iter().find_map(|part| part.deadlock.as_ref()).map(|found| DeadlockSummary {
+            at_s: found.at.as_secs(),
+            links: found.links.iter().map(|&l| self.network.links[l as usize].name.clone()).collect(),
+        });
+        Summary { flows, links, traffic, switches, deadlock, engine }
     }
 
     fn switch_summaries(&self, links: &[LinkSummary]) -> Vec<SwitchSummary> {

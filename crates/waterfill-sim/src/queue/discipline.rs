@@ -75,6 +75,8 @@ pub(crate) struct Arrival {
     pub(crate) idle: Option<Duration>,
     /// True if the packet is ECN-capable.
     pub(crate) markable: bool,
+    /// Input of a switch that drops nothing, by which the packet came.
+    pub(crate) input: u32,
 }
 
 impl Arrival {
@@ -109,6 +111,8 @@ pub(crate) struct QueueOutcome {
     pub(crate) drops: u64,
     /// Number of marks since the link last counted them.
     pub(crate) marks: u64,
+    /// Inputs and sizes of the packets that have left a lossless queue, until the switch counts them.
+    pub(crate) departed: Vec<(u32, u16)>,
 }
 
 impl QueueOutcome {
@@ -136,6 +140,8 @@ pub(crate) trait Scheduler: Debug + Send + Sync {
     /// Returns the heap memory in use, in bytes.
     fn heap_bytes(&self) -> usize;
 
+    /// Adds the bytes of the stored packets to the sums of their inputs, where the discipline knows them.
+    fn add_by_input(&self, _sums: &mut [u64]) {}
     /// Notifies the discipline of an arrival before the link's router laws see the packet.
     fn on_arrival(&mut self, _now: Instant, _packet: &Packet) {}
     /// Notifies the discipline of a new capacity of its link.

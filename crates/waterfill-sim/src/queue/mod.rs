@@ -16,6 +16,7 @@ mod cohabit;
 mod discipline;
 mod dualpi2;
 mod flow_queues;
+mod lossless;
 #[cfg(test)]
 mod peer;
 mod pie;
@@ -32,6 +33,7 @@ use codel::{Codel, CodelQueue};
 use cohabit::{Cohabit, PerClassQueue};
 use dualpi2::DualPi2;
 use flow_queues::FlowQueues;
+use lossless::Lossless;
 use pie::{Pie, PieQueue};
 use ramp::Ramp;
 use red::Red;
@@ -87,6 +89,13 @@ impl Queue {
                 Self::Scheduler(Box::new(PerClassQueue::new(spec, context)))
             }
             QueueSpec::Cohabit(spec) => Self::Fifo(Admission::Cohabit(Box::new(Cohabit::new(spec, context)))),
+        }
+    }
+
+    /// Replaces a drop-tail queue by one that stores its packets until they leave, and drops none.
+    pub(crate) fn make_lossless(&mut self) {
+        if let Self::Fifo(marking) = std::mem::replace(self, Self::Fifo(Admission::DropTail)) {
+            *self = Self::Scheduler(Box::new(Lossless::new(marking)));
         }
     }
 

@@ -115,6 +115,7 @@ pub(super) fn assert_equal(
             limit,
             idle: idle.then(|| offered.at.since(free_at)),
             markable: offered.ecn != Codepoint::NotEct,
+            input: 0,
         };
         queue.enqueue(waiting, &arrival, &mut outcome);
         peer.enqueue(offered, arrival.fits(offered.bytes));

@@ -164,11 +164,14 @@ impl Simulation {
     /// to be fastest on the idle CPUs.
     ///
     /// The results do not depend on it. A network that cannot be divided runs on one thread, and so does a run that has
-    /// begun, records packets or logs.
+    /// begun, records packets or logs, or has switches that pause links.
     pub fn set_threads(&mut self, threads: Option<usize>) -> usize {
         let part = &self.parts[0];
-        let records =
-            part.capture.is_some() || part.qlog.is_some() || part.steps.is_some() || !part.endpoints.is_empty();
+        let records = !part.input_of.is_empty()
+            || part.capture.is_some()
+            || part.qlog.is_some()
+            || part.steps.is_some()
+            || !part.endpoints.is_empty();
         if self.events() > 0 || records || self.parts.len() > 1 {
             return self.threads();
         }
