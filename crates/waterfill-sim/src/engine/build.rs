@@ -329,7 +329,9 @@ impl Part {
                 route.forward = self.add_switched(paths, (from, to), path::END)?;
                 route.reverse = self.add_switched(paths, (to, from), path::END)?;
                 let first_link = paths.entries[route.forward as usize] as usize;
-                route.view.host_rate = Rate::from_bps(self.network.links[first_link].rate_bps);
+                let hops = self.switches.as_ref().map_or(0, |switches| switches.table.route(from, to).count());
+                let host_rate = Rate::from_bps(self.network.links[first_link].rate_bps);
+                route.view = PathView { host_rate, hops: hops as u32 };
                 route.number = routes.len() as u32;
                 routes.push((route, self.base_rtt(from, to)));
             }

@@ -124,7 +124,22 @@ impl Sender {
     #[inline(never)] // keeps the usual path short
     pub(super) fn start_pause(&mut self, now: Instant) {
         self.rto_deadline = Instant::NEVER;
-        self.limits.start_pause(now.before(self.latest_rtt));
+        let left = now.before(self.latest_rtt);
+        self.limits.start_pause(left);
+        if self.timed {
+            self.shorten_wait(left);
+        }
+    }
+
+    /// Shortens the wait for the next packet of a law whose window is below a packet, if its rate has risen since the last
+    /// one, which left at `left`. Only the first acknowledgement of that packet can show the rise.
+    fn shorten_wait(&mut self, left: Instant) {
+        let (limit, bytes) = (self.law.limit(), self.spec.sizes.packet_bytes());
+        if let (Some(window), Some(rate)) = (limit.window, limit.pacing)
+            && window < Volume::from_bytes(f64::from(bytes))
+        {
+            self.next_send = self.next_send.min(left + rate.time_for(u32::from(bytes)));
+        }
     }
 
     /// Reports a pause to the law when a packet leaves alone. `[rfc5681:§4.1]` A pause is longer than the timeout.

@@ -107,6 +107,10 @@ crate::carriage::params_with_carriage! {
         /// Correct ξ when the base RTT changes.
         compensate: bool = true, "tcp-maxnet-2006 eq. 12; not in maxnet-2007",
             kernel word();
+        /// Send at the rate x, paced, instead of a window of x·τ in whole packets. A rate may then be below one packet per
+        /// RTT.
+        paced: bool = false, "maxnet-2007 §VI has a window; x is a rate",
+            kernel default_only();
     } and {
         /// Arithmetic of the law: real numbers, the kernel's fixed-point version, or this version with the additions of
         /// the kernel's host program.

@@ -33,6 +33,8 @@ pub struct Source {
     pub(super) price_rate: Rate,
     pub(super) window: Volume,
     pacing: Option<Rate>,
+    /// True if the host sends at the rate, and the window only bounds the data in flight.
+    paced: bool,
 }
 
 /// Numbers that depend only on the base RTT. They are computed when the base RTT changes, because the divisions would
@@ -44,7 +46,8 @@ struct Path {
     gain: f64,
     /// Zero η/τ of the lead-lag compensator.
     zero: f64,
-    /// Minimum rate: one packet per RTT. At a lower rate, the source would learn too late that the price has fallen.
+    /// Minimum rate: one packet per RTT, or in ten RTTs if paced. At a lower rate, the source would learn too late that the
+    /// price has fallen.
     rate_min: Rate,
 }
 
@@ -73,7 +76,8 @@ impl Start {
 impl Source {
     fn set_rate(&mut self, rate: Rate) {
         let rate = rate.max(self.path.rate_min);
-        self.window = window(rate, self.path.base_rtt);
+        let window = window(rate, self.path.base_rtt);
+        self.window = if self.paced { (window / self.packet).ceil() * self.packet } else { window };
         self.pacing = Some(rate);
     }
 
@@ -84,7 +88,8 @@ impl Source {
             if self.compensate && self.updated.is_some() {
                 self.xi = compensated(self.xi, self.price, gain, self.path.gain);
             }
-            self.path = Path { base_rtt, gain, zero: self.eta / tau, rate_min: self.packet / base_rtt };
+            let rtts = if self.paced { 10 } else { 1 };
+            self.path = Path { base_rtt, gain, zero: self.eta / tau, rate_min: self.packet / (base_rtt * rtts) };
         }
     }
 
@@ -158,6 +163,7 @@ impl crate::protocol::Source<MaxNet> for Source {
             price_rate: Rate::ZERO,
             window: connection.initial_window,
             pacing: None,
+            paced: params.paced,
         }
     }
 
