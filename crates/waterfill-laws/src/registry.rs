@@ -713,6 +713,8 @@ registry! {
     Rocc: rocc::Rocc;
     Sperc: sperc::Sperc;
     Dcqcn: dcqcn::Dcqcn;
+    Swift: swift::Swift;
+    ThetaPowerTcp: theta_powertcp::ThetaPowerTcp;
     Scone: scone::Scone;
     Window: window::Window;
     Own { law }: own::Own;

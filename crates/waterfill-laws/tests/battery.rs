@@ -243,7 +243,7 @@ fn wire_formats_refuse_invalid_numbers() {
             packet,
             initial_window: 10.0 * packet,
             claimed_rtt: None,
-            path: waterfill_laws::protocol::PathView::UNKNOWN,
+            path: PathView::UNKNOWN,
             validation: waterfill_laws::protocol::Validation::Off,
             seed: 0,
         };
@@ -351,7 +351,7 @@ fn an_echo_of_another_protocol_is_ignored() {
             packet,
             initial_window: 10.0 * packet,
             claimed_rtt: None,
-            path: waterfill_laws::protocol::PathView::UNKNOWN,
+            path: PathView::UNKNOWN,
             validation: waterfill_laws::protocol::Validation::Off,
             seed: 0,
         });
@@ -400,7 +400,7 @@ fn lost_syns_leave_a_window_of_one_packet() {
         packet,
         initial_window: 10.0 * packet,
         claimed_rtt: None,
-        path: waterfill_laws::protocol::PathView::UNKNOWN,
+        path: PathView::UNKNOWN,
         validation: waterfill_laws::protocol::Validation::Off,
         seed: 0,
     };

@@ -246,6 +246,12 @@ LAWS: Mapping[str, tuple[Constant, ...]] = {
         Constant("r_min", of_link(1e-3), "100 Mbit/s at 100 Gbit/s"),
         Constant("base_rtt", rtts(1), "as hpcc; for its window only"),
     ),
+    "swift": (
+        Constant("base_target", rtts(25 / 12), "25 us, as bolt_cc_ns3, at 12 us", least=rtts(1)),
+        Constant("hop_target", rtts(1 / 12), "1 us, as bolt_cc_ns3, at 12 us"),
+        Constant("flow_range", rtts(100 / 12), "100 us, as bolt_cc_ns3, at 12 us"),
+    ),
+    "theta_powertcp": (Constant("base_rtt", rtts(1), "the paper's τ: the network's base RTT"),),
     "htcp": (Constant("delta_l", rtts(10), "the paper's 1 s at 100 ms", most=_SLOW),),
     "prague": (Constant("virtual_rtt", rtts(1), "equal shares for all RTTs", most=_SLOW),),
     "bbr": (

@@ -76,7 +76,7 @@ WEB_PACKETS = 30
 WEB_SHAPE = 1.35
 # RFC 6928.
 _WINDOW_PACKETS = 10
-LINE_RATE = frozenset({"hpcc", "powertcp", "dcqcn"})
+LINE_RATE = frozenset({"hpcc", "powertcp", "theta_powertcp", "dcqcn", "swift"})
 """Laws whose papers start a flow at the rate of its host's link (W_init = B·T)."""
 # Faults of headers and receivers that do not change a law's signals: of laws whose signals are
 # records of links. No fault falsifies SCONE's advice, or the header of a law in Python.

@@ -595,8 +595,8 @@ class Flow(_Routed):
     scenario's."""
     initial_window: Annotated[int, BeforeValidator(packets), PACKETS.described()] | None = None
     """Initial window (packets); one packet after the loss of more than one SYN. Explicit laws may
-    choose their own. Default: 10; of hpcc, powertcp and dcqcn the rate of the host's link × base
-    RTT."""
+    choose their own. Default: 10; of hpcc, powertcp, theta_powertcp, dcqcn and swift the rate
+    of the host's link × base RTT."""
     delayed_ack: bool | None = None
     """True if the receiver acknowledges every second packet; default: true with recovery "quic",
     otherwise false."""

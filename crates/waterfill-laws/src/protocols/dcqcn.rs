@@ -65,6 +65,7 @@
 //! Large-Scale RDMA Deployments", SIGCOMM 2015. `ecn-or-delay-2016`: Zhu, Ghobadi, Misra, Padhye, "ECN or Delay: Lessons
 //! Learnt from Analysis of DCQCN and TIMELY", CoNEXT 2016. Code: alibaba-edu/High-Precision-Congestion-Control.
 
+use crate::math;
 use crate::params::{ParamError, require};
 use crate::protocol::{
     Ack, BaseRtt, Connection, Ecn, Host, Info, LawSignal, PacketKind, Probe, Protocol, ProtocolKind, Received,
@@ -218,7 +219,7 @@ pub fn cut(rate: Rate, alpha: f64, g: f64) -> (Rate, Rate, f64) {
 /// `[dcqcn-2015:eq2]` Returns α after a number of times K without a CNP.
 #[must_use]
 pub fn decayed(alpha: f64, g: f64, times: u64) -> f64 {
-    alpha * (1.0 - g).powi(i32::try_from(times).unwrap_or(i32::MAX))
+    alpha * math::pow(1.0 - g, times as f64)
 }
 
 /// `[dcqcn-2015:eq3]` Returns the rate after a step towards the target.
@@ -443,7 +444,7 @@ mod tests {
         ack(&mut source, 100, true);
         assert_eq!(gbps(&source), 20.0);
         ack(&mut source, 100 + 164, true);
-        let alpha = (255.0_f64 / 256.0).powi(2);
+        let alpha = (255.0 / 256.0) * (255.0 / 256.0);
         close(gbps(&source), 20.0 * (1.0 - alpha / 2.0), 1e-12);
         let reaction = source.reaction.as_ref().expect("a reaction");
         close(reaction.target.as_bps(), 20e9, 1e-12);
