@@ -225,8 +225,9 @@ impl Router {
         let rate = (left / (self.sums.here + weight)).min(self.goal.as_bps()).max(self.params.r_min.as_bps());
         self.rate = Rate::from_bps(rate);
         let (rate, limit) = (rate as f32, old.rate);
-        header.bits =
-            u8::from(is_below(limit, rate)) * ELSEWHERE | u8::from(is_below(rate, self.max_elsewhere)) * IGNORED;
+        let elsewhere = if is_below(limit, rate) { ELSEWHERE } else { 0 };
+        let ignored = if is_below(rate, self.max_elsewhere) { IGNORED } else { 0 };
+        header.bits = elsewhere | ignored;
         header.allocation = if header.bits & ELSEWHERE == 0 { rate } else { limit };
         header.rate = rate;
         header.round = self.round;
