@@ -489,10 +489,10 @@ def test_times_of_a_csv_file_count_from_the_origin(tmp_path):
     assert times == [(1.0, None), (1.0, None), (1.0, 3.0)]
 
 
-@pytest.mark.parametrize("delay", ["1000ns", "1us", "0.001ms", "1e-6s", "0.000001"])
+@pytest.mark.parametrize("delay", ["100ns", "0.1us", "0.0001ms", "1e-7s", "0.0000001"])
 def test_delays_of_hpcc_are_the_nearest_floats(tmp_path, delay):
-    layout = layout_of(tmp_path, "hpcc", f"2 0 1\n\n0 1 0.07Gbps {delay} 0\n")
-    assert (layout.links[0].delay_s, layout.links[0].rate_bps) == (1e-6, 7e7)
+    layout = layout_of(tmp_path, "hpcc", f"2 0 1\n\n0 1 1.07Gbps {delay} 0\n")
+    assert (layout.links[0].delay_s, layout.links[0].rate_bps) == (1e-7, 1.07e9)
 
 
 def test_priorities_of_hpcc_flows_leave_a_note(tmp_path):
