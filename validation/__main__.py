@@ -18,6 +18,7 @@ from waterfill.errors import nearest
 # Each study's name, and its module in this package.
 STUDIES: Mapping[str, str] = {
     "abc": "abc_traces",
+    "all-reduce": "all_reduce",
     "bbr-shares": "bbr_shares",
     "bbr3": "bbr3.study",
     "certificate-mutants": "certificates.kernel.mutants",
