@@ -39,7 +39,7 @@ pub(super) struct Nics {
 impl Nics {
     /// Returns true if no host pulls.
     #[inline]
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 }

@@ -319,7 +319,9 @@ impl Part {
             stuck.extend(buffer.inputs.iter().flat_map(|of| (0u32..).zip(&of.all).filter_map(asked)));
         }
         let mut is_stuck = vec![false; self.links.len()];
-        stuck.iter().for_each(|&(_, _, l)| is_stuck[l as usize] = true);
+        for &(_, _, l) in &stuck {
+            is_stuck[l as usize] = true;
+        }
         loop {
             let before = stuck.len();
             stuck.retain(|&asked| {

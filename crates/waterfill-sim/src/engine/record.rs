@@ -173,12 +173,16 @@ impl Record {
                 self.due.push(Reverse((now + self.sample, observation)));
             }
         }
-        parts.iter_mut().for_each(|part| part.schedule_lossless());
+        for part in parts.iter_mut() {
+            part.schedule_lossless();
+        }
     }
 
     /// Appends one row per link, and at the end of the flows' interval one per flow and traffic source, to the time series.
     fn take_sample(&mut self, parts: &mut [&mut Part], now: Instant) {
-        parts.iter_mut().for_each(|part| part.find_deadlock(now));
+        for part in parts.iter_mut() {
+            part.find_deadlock(now);
+        }
         self.sampled = now;
         self.sample_links(parts, now);
         self.since_sample += 1;
@@ -190,7 +194,9 @@ impl Record {
     /// Takes the samples of the rest of the last intervals.
     pub(super) fn take_last_sample(&mut self, parts: &mut [&mut Part], end: Instant) {
         if self.sampled < end {
-            parts.iter_mut().for_each(|part| part.find_deadlock(end));
+            for part in parts.iter_mut() {
+                part.find_deadlock(end);
+            }
             self.sampled = end;
             self.sample_links(parts, end);
         }

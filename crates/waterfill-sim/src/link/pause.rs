@@ -87,7 +87,7 @@ impl Link {
     pub(crate) fn resume(&mut self, now: Instant) {
         self.advance(now);
         if let Some(pauses) = self.pauses.as_mut().filter(|pauses| pauses.is_paused) {
-            pauses.total = pauses.total + now.since(pauses.since);
+            pauses.total += now.since(pauses.since);
             pauses.is_paused = false;
         }
         if self.backlog.packets > 0 && self.free_at <= now {
