@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use arbitrary::Unstructured;
 use waterfill_laws::protocol::{
-    Ack, Connection, Event, LinkView, PacketKind, Passing, Probe, Received, Sending, Validation,
+    Ack, Connection, Event, LinkView, PacketKind, Passing, PathView, Probe, Received, Sending, Validation,
 };
 use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyReceiver, AnyRouter, AnySource, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
@@ -77,6 +77,7 @@ fn path(u: &mut Unstructured<'_>) -> Option<Path> {
         initial_window: decades(u, 1e-3, 1e9) * packet,
         claimed_rtt: (id.info().host.states_rtt && byte(u) & 3 == 0)
             .then(|| Duration::from_secs(decades(u, 1e-12, 1e6))),
+        path: PathView { host_rate: link.capacity, hops: u32::from(byte(u)) },
         validation: id.info().host.validation.unwrap_or(Validation::Off),
         seed: u64::from(byte(u)),
     };
@@ -135,6 +136,7 @@ impl Path {
             in_flight: f64::from(byte(u)) * self.packet,
             app_limited: flags & 8 != 0,
         };
+        self.source.advance(self.now);
         let mut header = self.source.stamp(&sending);
         self.survives(&header);
         if flags & 0x30 == 0x30 {
@@ -161,6 +163,9 @@ impl Path {
         let Some(header) = taken(u, &mut self.headers, flags & 1 == 0) else { return };
         let kind = if flags & 14 == 0 { PacketKind::Syn } else { PacketKind::Data };
         let rtt = (flags & 16 == 0).then(|| Duration::from_secs(decades(u, 1e-12, 1e6)));
+        if flags & 64 != 0 {
+            self.receiver.on_mark(self.now);
+        }
         self.receiver.on_data(&Received { now: self.now, kind, header: &header, rtt });
         if flags & 32 == 0 {
             let echo = self.receiver.echo(self.now);

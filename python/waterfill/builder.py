@@ -174,6 +174,7 @@ class CollectiveKeys(TypedDict, total=False):
     start_s: Number
     protocol: str
     initial_window: int | str
+    connections: str
 
 
 class RootKeys(TypedDict, total=False):

@@ -69,21 +69,28 @@ fn variants(id: ProtocolId) -> Vec<AnyParams> {
     std::iter::once(id.params()).chain(in_kernel).collect()
 }
 
+/// Returns a connection of full packets over a path of which nothing is known.
+fn connection() -> Connection {
+    let packet = Volume::from_bytes(1500.0);
+    Connection {
+        weight: 1.0,
+        packet,
+        initial_window: 10.0 * packet,
+        claimed_rtt: None,
+        path: PathView::UNKNOWN,
+        validation: waterfill_laws::protocol::Validation::Off,
+        seed: 0,
+    }
+}
+
 /// Runs a sequence of calls through one protocol and returns all of the output.
 fn play(id: ProtocolId, params: &AnyParams, calls: &[Call], capacity: Rate, weight: f64) -> Vec<String> {
     let mut link = LinkView { id: 0, capacity, target: None, queue: Volume::ZERO };
     let packet = Volume::from_bytes(1500.0);
     let mut router = params.router(&link);
     let mut receiver = params.receiver();
-    let mut source = params.source(&Connection {
-        weight,
-        packet,
-        initial_window: 10.0 * packet,
-        claimed_rtt: None,
-        path: PathView { host_rate: capacity, hops: 2 },
-        validation: waterfill_laws::protocol::Validation::Off,
-        seed: 0,
-    });
+    let mut source =
+        params.source(&Connection { weight, path: PathView { host_rate: capacity, hops: 2 }, ..connection() });
     let mut now = Instant::ZERO;
     let mut base_rtt = Duration::MAX;
     let mut seen = Vec::new();
@@ -238,15 +245,7 @@ fn wire_formats_refuse_invalid_numbers() {
     let (link, rtt) = (LinkView { id: 0, capacity: Rate::from_bps(1e8), target: None, queue: Volume::ZERO }, 0.01);
     let all = ProtocolId::ALL.iter().flat_map(|&id| variants(id).into_iter().map(move |params| (id, params)));
     for (id, params) in all {
-        let connection = Connection {
-            weight: 1.0,
-            packet,
-            initial_window: 10.0 * packet,
-            claimed_rtt: None,
-            path: PathView::UNKNOWN,
-            validation: waterfill_laws::protocol::Validation::Off,
-            seed: 0,
-        };
+        let connection = connection();
         let sending = Sending::new(Instant::ZERO, PacketKind::Data, packet);
         let mut header = params.source(&connection).stamp(&sending);
         let mut passing = Passing {
@@ -346,15 +345,7 @@ fn parameters_that_overflow_are_refused() {
 fn an_echo_of_another_protocol_is_ignored() {
     let packet = Volume::from_bytes(1500.0);
     for &id in ProtocolId::ALL {
-        let mut source = id.params().source(&Connection {
-            weight: 1.0,
-            packet,
-            initial_window: 10.0 * packet,
-            claimed_rtt: None,
-            path: PathView::UNKNOWN,
-            validation: waterfill_laws::protocol::Validation::Off,
-            seed: 0,
-        });
+        let mut source = id.params().source(&connection());
         let before = source.limit();
         let other = if id == ProtocolId::MaxNet { ProtocolId::Rcp } else { ProtocolId::MaxNet };
         let echo = other.params().receiver().echo(Instant::ZERO);
@@ -395,15 +386,7 @@ fn every_protocol_in_the_source_is_registered() {
 #[test]
 fn lost_syns_leave_a_window_of_one_packet() {
     let packet = Volume::from_bytes(1500.0);
-    let connection = Connection {
-        weight: 1.0,
-        packet,
-        initial_window: 10.0 * packet,
-        claimed_rtt: None,
-        path: PathView::UNKNOWN,
-        validation: waterfill_laws::protocol::Validation::Off,
-        seed: 0,
-    };
+    let connection = connection();
     for params in ProtocolId::ALL.iter().filter(|id| id.info().name != "window").flat_map(|&id| variants(id)) {
         let mut source = params.source(&connection);
         source.stamp(&Sending::new(Instant::ZERO, PacketKind::Syn, packet));

@@ -12,7 +12,7 @@ use waterfill_laws::registry::{AnyParams, ProtocolId};
 
 use crate::flow::FlowSpec;
 use crate::link::LinkSpec;
-use crate::series::SeriesSpec;
+use crate::sampling::SeriesSpec;
 use crate::switch::SwitchSpec;
 use crate::switching::SwitchingSpec;
 use crate::traffic::TrafficSpec;

@@ -265,7 +265,7 @@ impl Network {
                 flow.switched,
             )
         };
-        let other = &self.flows[before as usize];
+        let other = self.flows.get(before as usize).ok_or_else(|| format!("{at}: no flow {before}"))?;
         if like(other) != like(flow) {
             return Err(format!(
                 "{at}: must have the same hosts, count, protocol, recovery and window_validation, got {}",

@@ -131,7 +131,9 @@ fn ring(cyclic: bool) -> Network {
     let outputs = |i: u32| [2 * i, 2 * ((i + 2) % 3) + 1, 7 + 2 * i];
     let mut switches: Vec<_> =
         (0..3).map(|i| lossless(&format!("s{i}"), Some(15_000), headroom(rate, 10e-6), &outputs(i))).collect();
-    switches.iter_mut().for_each(|switch| switch.buffer_bytes = 100_000);
+    for switch in &mut switches {
+        switch.buffer_bytes = 100_000;
+    }
     let across = |i: u32| {
         let (next, last) = ((i + 1) % 3, (i + 2) % 3);
         let forward: &[u32] =

@@ -10,7 +10,7 @@
 //! - `up`   w ← w + (U − 1)·(data acknowledged), if MPD ≤ T(r)
 //! - `down` w ← w·U otherwise, once per RTT
 //!
-//! With r* the rate whose target is MPD, U is (r*/r)^(m·a/ln(r_max/r_min)). So a source goes a part of the way to r* on a
+//! With r_T the rate whose target is MPD, U is (r_T/r)^(m·a/ln(r_max/r_min)). So a source goes a part of the way to r_T on a
 //! logarithmic scale, a small part at high rates.
 //!
 //! # Symbols
@@ -45,7 +45,7 @@
 //! The paper's text was not available (secondary source): its abstract, and a public ns-3 model (NASA-NJU/OSCAR).
 //!
 //! - The model has a = ln(r_max/r) in both equations. So U is 1 at r_max, whatever the delay, and a source slows down only
-//!   once its RTT has grown. `exponent = "range"` has the constant ln(r_max/r_min) in `eq4`: U is then (r*/r)^m at any rate,
+//!   once its RTT has grown. `exponent = "range"` has the constant ln(r_max/r_min) in `eq4`: U is then (r_T/r)^m at any rate,
 //!   and g is larger at high rates.
 //! - A link writes the delay of the queue that a packet finds on arrival. In a first-in-first-out queue this is the
 //!   delay at departure without the packet in service. A pause of the link does not count.
@@ -117,7 +117,7 @@ pub struct Poseidon;
 impl Protocol for Poseidon {
     const INFO: Info = Info {
         name: "poseidon",
-        summary: "sources steer their path's largest queueing delay to a target that falls with their rate (2023)",
+        summary: "sources steer the path's largest queueing delay to a target by their rate (2023)",
         kind: ProtocolKind::Explicit,
         needs_packets: false,
         paced: true,

@@ -98,7 +98,7 @@ pub struct Sperc;
 impl Protocol for Sperc {
     const INFO: Info = Info {
         name: "sperc",
-        summary: "packets carry what each link decided about their flow; exact max-min in bounded rounds (2019)",
+        summary: "packets carry what links decided on their flow; exact max-min in bounded rounds (2019)",
         kind: ProtocolKind::Explicit,
         needs_packets: true,
         paced: true,

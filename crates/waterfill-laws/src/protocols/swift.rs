@@ -63,7 +63,7 @@ pub struct Swift;
 impl Protocol for Swift {
     const INFO: Info = Info {
         name: "swift",
-        summary: "Swift: a window by the delay's distance from a target, below one packet too (2020)",
+        summary: "Swift: a window by the delay's distance from a target (2020)",
         kind: ProtocolKind::EndToEnd,
         needs_packets: true,
         paced: true,

@@ -226,7 +226,7 @@ mod tests {
         let path = PathView { host_rate: Rate::from_bps(100e9), hops: 2 };
         let params = Params { base_rtt: T, ..Params::default() };
         let initial_window = Volume::from_bytes(125_000.0);
-        let mut source = Source::new(&params, &Connection { path, initial_window, ..connection() });
+        let mut source = Source::new(&params, &Connection { initial_window, path, ..connection() });
         let mut ack = |us: u64, rtt_us: u64| {
             let (packet, now) = (connection().packet, Instant::ZERO + Duration::from_micros(us));
             let ack = Ack::new(now, (), Duration::from_micros(rtt_us));

@@ -66,8 +66,8 @@
 //!   qα·(1/τ_new − 1/τ_old), so that the rate stays the same. It is on by default: on a real path the smallest RTT falls
 //!   for a long time, and τ of the kernel's host changes in factors of two. The paper's experiments turn it off.
 //!
-//! - W = τ·x counts whole packets, and is at least one. With `paced = true` the host sends at x instead, from a packet in
-//!   ten RTTs, and W is rounded up ([measured](../../validation/fabric-laws.md#rates-below-a-packet-per-rtt)).
+//! W = τ·x counts whole packets, and is at least one. With `paced = true` the host sends at x instead, from a packet in ten
+//! RTTs, and W is rounded up ([measured](../../validation/fabric-laws.md#rates-below-a-packet-per-rtt)).
 //!
 //! [Other readings](../../validation/law-readings.md#maxnet)
 //!
