@@ -149,7 +149,7 @@ impl Params {
         require(self.g > 0.0 && self.g <= 1.0, "g", "a number in (0, 1]")?;
         require(!self.alpha_timer.is_zero(), "alpha_timer", "a time above zero")?;
         require(!self.rate_timer.is_zero(), "rate_timer", "a time above zero")?;
-        require(self.byte_counter > Volume::ZERO, "byte_counter", "a volume above zero")?;
+        require(self.byte_counter >= Volume::from_bytes(1000.0), "byte_counter", "at least 1 kB")?;
         require(self.r_ai > Rate::ZERO, "r_ai", "a rate above zero")?;
         require(self.r_hai > Rate::ZERO, "r_hai", "a rate above zero")?;
         require(self.r_min > Rate::ZERO, "r_min", "a rate above zero")
@@ -251,6 +251,9 @@ pub fn increase(timer: u32, bytes: u32, fast_recovery: u32) -> Increase {
     }
 }
 
+/// Number of equal steps after which R_T − R_C is their increase, to the precision of a rate.
+const SETTLED: u64 = 64;
+
 /// State of a sender since its first CNP.
 #[derive(Clone, Debug)]
 pub struct ReactionPoint {
@@ -285,32 +288,65 @@ impl ReactionPoint {
         (self.notified, self.timer, self.sent, self.steps) = (now, now, Volume::ZERO, [0; 2]);
     }
 
-    /// Runs one step, by the timer (0) or by bytes (1).
-    fn step(&mut self, params: &Params, line: Rate, by: usize) {
-        self.steps[by] = self.steps[by].saturating_add(1);
+    /// Returns the increase of R_T in a step with the present counts.
+    fn increment(&self, params: &Params) -> Rate {
         let [timer, bytes] = self.steps;
-        self.target += match increase(timer, bytes, params.fast_recovery) {
+        match increase(timer, bytes, params.fast_recovery) {
             Increase::Recovery => Rate::ZERO,
             Increase::Additive => params.r_ai,
             Increase::Hyper => params.r_hai,
-        };
-        self.target = self.target.min(line);
+        }
+    }
+
+    /// Runs one step, by the timer (0) or by bytes (1).
+    fn step(&mut self, params: &Params, line: Rate, by: usize) {
+        self.steps[by] = self.steps[by].saturating_add(1);
+        self.target = (self.target + self.increment(params)).min(line);
         self.rate = recovered(self.rate, self.target);
     }
 
     /// Runs the timer's expiries until `now`.
     fn advance(&mut self, params: &Params, line: Rate, now: Instant) {
-        while self.timer + params.rate_timer <= now {
-            // At the link's rate further steps change only their count, also after a long pause.
+        let mut left = now.since(self.timer).as_ps() / params.rate_timer.as_ps();
+        self.timer += params.rate_timer * left;
+        while left > 0 {
+            let recovery = u64::from(params.fast_recovery.saturating_sub(self.steps[0]));
+            let alike = if recovery > 0 { left.min(recovery) } else { left };
+            self.equal_steps(params, line, alike);
+            left -= alike;
+        }
+    }
+
+    /// Runs steps of the timer with the same increase r. After a few of them R_T − R_C is r, so those in the middle of a long
+    /// pause need not run one by one.
+    fn equal_steps(&mut self, params: &Params, line: Rate, count: u64) {
+        let first = count.min(SETTLED);
+        let last = (count - first).min(SETTLED);
+        self.single_steps(params, line, first);
+        let middle = count - first - last;
+        self.count(middle);
+        if middle > 0 && self.rate < line {
+            let increment = self.increment(params);
+            self.target = (self.target + middle as f64 * increment).min(line);
+            self.rate = self.rate.max(self.target - increment);
+        }
+        self.single_steps(params, line, last);
+    }
+
+    /// Runs steps of the timer one by one. At the link's rate they change only their count.
+    fn single_steps(&mut self, params: &Params, line: Rate, count: u64) {
+        for done in 0..count {
             if self.rate >= (1.0 - 1e-12) * line {
-                let times = now.since(self.timer).as_ps() / params.rate_timer.as_ps();
-                self.timer += params.rate_timer * times;
-                self.steps[0] = self.steps[0].saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
+                self.count(count - done);
                 return;
             }
-            self.timer += params.rate_timer;
             self.step(params, line, 0);
         }
+    }
+
+    /// Counts steps of the timer.
+    fn count(&mut self, steps: u64) {
+        self.steps[0] = self.steps[0].saturating_add(u32::try_from(steps).unwrap_or(u32::MAX));
     }
 
     /// Counts sent bytes.
@@ -471,6 +507,28 @@ mod tests {
         close(gbps(&source), (20.04 + 20.0 - distance) / 2.0, 1e-12);
         source.advance(at(50 + 55 * 7));
         close(source.reaction.as_ref().expect("a reaction").target.as_bps(), 20.08e9, 1e-12);
+    }
+
+    /// A pause is the same in one call and in many, also one of 10^10 steps, which no loop would end soon.
+    #[test]
+    fn a_long_pause_is_skipped() {
+        let params = Params { r_ai: Rate::from_bps(1e5), ..Params::default() };
+        for steps in [3, 64, 65, 128, 129, 200, 5_000] {
+            let (mut once, mut often) = (source(&params), source(&params));
+            for source in [&mut once, &mut often] {
+                ack(source, 0, true);
+                ack(source, 50, true);
+            }
+            (1..=steps).for_each(|step| often.advance(at(50 + 55 * step)));
+            once.advance(at(50 + 55 * steps));
+            close(gbps(&once), gbps(&often), 1e-12);
+            let counts = |source: &Source| source.reaction.as_ref().map(|reaction| (reaction.steps, reaction.timer));
+            assert_eq!(counts(&once), counts(&often));
+        }
+        let mut source = source(&params);
+        ack(&mut source, 0, true);
+        source.advance(at(1_000_000_000_000));
+        close(gbps(&source), 40.0, 1e-12);
     }
 
     /// `[dcqcn-2015:stages]` `[dcqcn-2015:hyper]` Bytes are steps of their own. With six of both, the target grows by R_HAI.
