@@ -227,7 +227,9 @@ def test_parameters_are_set_checked_and_listed(file, tmp_path, waterfill):
     listed = waterfill("protocols", "ours-2", "--law", str(file), "--json").document
     assert listed[0]["params"][0]["default"] == 10.0
     assert (listed[0]["kind"], listed[0]["header_bytes"]) == ("end-to-end", 0)
-    assert "a window that never changes" in waterfill("protocols", "--law", str(file)).out
+    assert "a window that never changes" in " ".join(
+        waterfill("protocols", "--law", str(file)).out.split()
+    )
     path = tmp_path / "S.toml"
     path.write_text(scenario("ours-1", "ours-1").to_toml())
     idle = waterfill("run", str(path), "--law", str(file), "--set", "params.ours-2.packets=3")

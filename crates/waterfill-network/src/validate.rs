@@ -282,6 +282,7 @@ impl Network {
     fn check_order(&self) -> Result<(), String> {
         let mut followers = BTreeMap::<u32, Vec<u32>>::new();
         let mut waits = BTreeMap::<u32, usize>::new();
+        let mut users = BTreeMap::<u32, &str>::new();
         for (g, flow) in (0u32..).zip(&self.flows).filter(|(_, flow)| !flow.after.is_empty()) {
             let at = format!("flow.{}.after", flow.name);
             if let Some(count) = flow.after_count.filter(|&count| count == 0 || count as usize > flow.after.len()) {
@@ -295,6 +296,11 @@ impl Network {
                 followers.entry(before).or_default().push(g);
             }
             self.check_connection(flow)?;
+            if let Some(before) = flow.continues
+                && let Some(first) = users.insert(before, &flow.name)
+            {
+                return Err(format!("flow.{}.continues: {first} uses this connection at the same time", flow.name));
+            }
             waits.insert(g, flow.after.len());
         }
         let mut ready: Vec<u32> = followers.keys().copied().filter(|g| !waits.contains_key(g)).collect();

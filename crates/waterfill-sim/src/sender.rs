@@ -203,6 +203,7 @@ impl Sender {
             return;
         }
         self.phase = Phase::Open;
+        self.limit_by(now, Limit::Window);
         if self.spec.opens_from != NO_OPENING {
             self.spec.to = packet.number as u32;
         }

@@ -112,6 +112,9 @@ fn a_connection_is_continued_only_by_a_like_flow_that_waits_for_it() {
     let like = "flow.b.continues: must have the same hosts, count, protocol, recovery and window_validation, got a";
     assert_eq!(second(&|flow| flow.protocol = "sack".into()), like);
     assert_eq!(second(&|flow| flow.count = 2), like);
+    let twice = ["b", "c"].map(|name| FlowSpec { continues: Some(0), ..step(name, 0, 1000, &[0]) });
+    let both = steps([vec![first()], twice.to_vec()].concat());
+    assert_eq!(refusal(both), "flow.c.continues: b uses this connection at the same time");
 }
 
 #[test]

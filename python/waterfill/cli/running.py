@@ -492,7 +492,7 @@ def hint_of_chance(
         if chance.decided_by_phase(one, known):
             print(
                 f"hint: nothing in {one_line(one.name)} is random, so the phase of packets decides "
-                f"between its TCP flows; intervals: {advice.format(one.source)}",
+                f"between its flows; intervals: {advice.format(one.source)}",
                 file=sys.stderr,
             )
             return

@@ -16,13 +16,14 @@ from waterfill.scenario.units import RATE, TIME, VOLUME
 
 
 class Scale(NamedTuple):
-    """Dimensions of a fabric: its largest base RTT (s), its fastest link (bit/s) and a full packet
-    (bits).
+    """Dimensions of a fabric: its largest base RTT (s), its fastest link (bit/s), a full packet
+    (bits), and the most links that data crosses.
     """
 
     rtt_s: float
     rate_bps: float
     packet_bits: float
+    links: int = 0
 
 
 class Amount(NamedTuple):
@@ -42,6 +43,9 @@ class Amount(NamedTuple):
 
 _UNITS: Mapping[str, Callable[[Scale], float]] = {
     "RTT": lambda scale: scale.rtt_s,
+    "RTT of a full packet": lambda scale: (
+        scale.rtt_s + scale.links * scale.packet_bits / scale.rate_bps
+    ),
     "per RTT": lambda scale: 1 / scale.rtt_s,
     "packet times": lambda scale: scale.packet_bits / scale.rate_bps,
     "packets per RTT": lambda scale: scale.packet_bits / scale.rtt_s,
@@ -251,7 +255,13 @@ LAWS: Mapping[str, tuple[Constant, ...]] = {
         Constant("hop_target", rtts(1 / 12), "1 us, as bolt_cc_ns3, at 12 us"),
         Constant("flow_range", rtts(100 / 12), "100 us, as bolt_cc_ns3, at 12 us"),
     ),
-    "theta_powertcp": (Constant("base_rtt", rtts(1), "the paper's τ: the network's base RTT"),),
+    "theta_powertcp": (
+        Constant(
+            "base_rtt",
+            Amount(1, "RTT of a full packet"),
+            "an RTT above τ counts as a queue, so τ has each link's transmission",
+        ),
+    ),
     "htcp": (Constant("delta_l", rtts(10), "the paper's 1 s at 100 ms", most=_SLOW),),
     "prague": (Constant("virtual_rtt", rtts(1), "equal shares for all RTTs", most=_SLOW),),
     "bbr": (
@@ -279,19 +289,24 @@ LAWS: Mapping[str, tuple[Constant, ...]] = {
 def scale_of(network: Network, protocol: str | None = None) -> Scale | None:
     """Return the scale of the paths of a protocol's flows, or of all, or None without an RTT."""
     rtts_s: list[float] = []
+    lengths: list[int] = []
     crossed: set[int] = set()
     for flow in network.flows:
         if protocol in (None, flow.protocol):
             rtts_s.append(flow.base_rtt_s)
+            lengths.append(len(flow.forward))
             crossed.update(flow.forward, flow.reverse)
     for source in network.traffic:
         if source.flows is not None and protocol in (None, source.flows.flow.protocol):
             for way in source.flows.ways:
                 rtts_s.append(way.base_rtt_s)
+                lengths.append(len(way.forward))
                 crossed.update(way.forward, way.reverse)
     rate_bps = max((network.links[i].rate_bps for i in crossed), default=0.0)
     rtt_s = max(rtts_s, default=0.0)
-    return Scale(rtt_s, rate_bps, 8.0 * network.packet_bytes) if rtt_s > 0 < rate_bps else None
+    if not rtt_s > 0 < rate_bps:
+        return None
+    return Scale(rtt_s, rate_bps, 8.0 * network.packet_bytes, max(lengths))
 
 
 def in_force(

@@ -122,9 +122,16 @@ def _of_hosts(network: Network, scale: Scale) -> Iterator[tuple[str, str]]:
         if value_s > run_s:
             fits = _time(float(HOSTS[key].value(scale)))
             why = f"{_time(value_s)} is above the run's {_time(run_s)}"
-            yield key, f"{why}, so a flow that waits for it stays unfinished; {advice}{fits}"
+            remedy = f"set {key} below that" if fits == _time(value_s) else f"{advice}{fits}"
+            yield key, f"{why}, so a flow that waits for it stays unfinished; {remedy}"
     marking = False
-    for link in network.links:
+    # Of the links that share a switch's buffer: the largest queue of one link alone.
+    shared = {
+        output: math.inf if one.pfc else one.buffer_bytes * one.alpha / (1 + one.alpha)
+        for one in network.switches
+        for output in one.outputs
+    }
+    for index, link in enumerate(network.links):
         level = link.queue.mark_at if isinstance(link.queue, Droptail) else None
         marking |= level is not None or not isinstance(link.queue, Droptail)
         size = link.buffer.size * (1 if link.buffer.unit == "bytes" else network.packet_bytes)
@@ -132,9 +139,12 @@ def _of_hosts(network: Network, scale: Scale) -> Iterator[tuple[str, str]]:
             bytes_ = (
                 level.bytes if isinstance(level, Bytes) else level.packets * network.packet_bytes
             )
-            if size < bytes_:
-                why = f"{VOLUME.format(size)} is below mark_at, {VOLUME.format(bytes_)}"
-                yield f"link.{link.name}.buffer", f"{why}, so the queue drops and never marks"
+            key = "switch.buffer" if index in shared else f"link.{link.name}.buffer"
+            longest = shared.get(index, float(size))
+            if longest < bytes_:
+                least = f"{VOLUME.format(round(longest))} is below mark_at, {VOLUME.format(bytes_)}"
+                why = f"a single queue of at most {least}" if index in shared else least
+                yield key, f"{why}, so the queue drops and never marks"
                 break
     laws = _MARKED & set(network.protocols)
     if laws and not marking:

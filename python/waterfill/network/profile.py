@@ -39,7 +39,8 @@ def applied(
     if rtt_s <= 0 or max(rates_bps, default=0.0) <= 0:
         why = '"datacenter" needs a flow with a base RTT above zero, whose multiples it sets'
         raise scenario.error("profile", why, "give the links a delay")
-    scale = Scale(rtt_s, max(rates_bps), 8 * scenario.packet_size)
+    links = max(len(route.forward) for route in used)
+    scale = Scale(rtt_s, max(rates_bps), 8 * scenario.packet_size, links)
     values: dict[str, Any] = {
         key: HOSTS[key].value(scale)
         for key in FOLLOWS_PROFILE

@@ -151,7 +151,7 @@ def entries(collective: Collective) -> Iterator[dict[str, Any]]:
             flow["after"] = [names[one] for one in waits]
         else:
             flow["start"] = TIME.format(collective.start)
-        for key in ("protocol", "initial_window"):
+        for key in ("protocol", *(("initial_window",) if before is None else ())):
             if (value := getattr(collective, key)) is not None:
                 flow[key] = value
         yield flow

@@ -32,6 +32,7 @@ from waterfill.scenario.document import (
 )
 from waterfill.scenario.links import read_aggregation, read_shaper
 from waterfill.scenario.sampling import chosen
+from waterfill.scenario.switch import Switch
 from waterfill.scenario.table import Table
 from waterfill.scenario.traces import Trace
 from waterfill.scenario.units import FREQUENCY, RATE, SPAN, STEP, TIME, VOLUME, Quantity
@@ -180,13 +181,11 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
     yield from _order(scenario)
     if (scenario.ecmp == "flowlet") != (scenario.flowlet_gap is not None):
         if scenario.flowlet_gap is None:
-            yield "flowlet_gap", 'missing; write flowlet_gap = "100 us", next to ecmp = "flowlet"'
+            yield "flowlet_gap", 'missing; write flowlet_gap = "20 us", next to ecmp = "flowlet"'
         elif "ecmp" not in scenario.set_keys:  # one of a sweep's values may use it
             yield "flowlet_gap", 'has no effect without ecmp = "flowlet"; remove it'
-    switch = scenario.switch
-    for name in ("xoff", "headroom"):
-        if switch is not None and not switch.pfc and getattr(switch, name) is not None:
-            yield f"switch.{name}", "has no effect without pfc; write pfc = true or remove it"
+    if scenario.switch is not None:
+        yield from _switch(scenario, scenario.switch)
     for key, traffic in zip(scenario.keys("traffic"), scenario.traffic, strict=True):
         yield from _times(scenario, key, traffic, 0.0)
         yield from _traffic(scenario, key, traffic)
@@ -303,6 +302,32 @@ def _routes(scenario: Scenario, key: str, flow: Flow) -> Iterator[tuple[str, str
         before_s = route.at
 
 
+# Keys that hold for a connection and not for one of the flows that use it.
+_OF_A_CONNECTION = (
+    "from_", "to", "path", "return_path", "protocol", "count", "recovery", "window_validation",
+    "weight", "rtt", "rtt_jitter", "access_rate", "pacing", "delayed_ack", "ecn", "claimed_rtt",
+    "base_rtt_window",
+)  # fmt: skip
+
+
+def _switch(scenario: Scenario, switch: Switch) -> Iterator[tuple[str, str]]:
+    """Check the keys of switches against each other."""
+    for name in ("xoff", "headroom"):
+        if not switch.pfc and getattr(switch, name) is not None:
+            yield f"switch.{name}", "has no effect without pfc; write pfc = true or remove it"
+    if switch.pfc and switch.xoff is not None:
+        if switch.alpha is not None:
+            yield "switch.alpha", f"has no effect next to xoff, got {switch.alpha:g}; remove one"
+        if switch.xoff > switch.buffer:
+            got, size = VOLUME.format(switch.xoff), VOLUME.format(switch.buffer)
+            yield "switch.xoff", f"must be at most the buffer, {size}, got {got}"
+    if switch.pfc and scenario.nic == "queue":
+        yield (
+            "nic",
+            'must be "pull" with pfc, got "queue": paused hosts would mark their own packets',
+        )
+
+
 def _connection(flow: Flow, by_name: Mapping[str, Flow]) -> str | None:
     """Return why a flow cannot go on to use the connection that it names, or None."""
     name = flow.continues
@@ -313,10 +338,12 @@ def _connection(flow: Flow, by_name: Mapping[str, Flow]) -> str | None:
     other = by_name.get(name or "")
     if other is None:  # reported under after
         return None
-    for key in ("from_", "to", "path", "return_path", "protocol", "count", "recovery",
-                "window_validation"):  # fmt: skip
+    for key in _OF_A_CONNECTION:
         if getattr(flow, key) != getattr(other, key):
             return f"must name a flow with the same {key.rstrip('_')}, got {shown(name)}"
+    for key in ("initial_window", "handshake"):
+        if getattr(flow, key) is not None:
+            return f"opens no connection, so {key} has no effect; remove it"
     if flow.fault or other.fault:
         return f"not for flows with faults, got {shown(name)}"
     return 'not for quic, got recovery = "quic"' if flow.recovery == "quic" else None
@@ -336,6 +363,7 @@ def _order(scenario: Scenario) -> Iterator[tuple[str, str]]:
         return
     by_name = {flow.name: flow for flow in scenario.flow}
     waits: dict[str, list[str]] = {}
+    users: dict[str | None, str] = {}
     for index, flow in enumerate(scenario.flow):
         key = f"{scenario.key('flow', index)}.after"
         for name, count in Counter(flow.after or ()).items():
@@ -347,6 +375,12 @@ def _order(scenario: Scenario) -> Iterator[tuple[str, str]]:
             if count > 1:
                 yield key, f"must name each flow once, got {shown(name)} twice"
         waits[flow.name] = flow.after or []
+        first = users.setdefault(flow.continues, flow.name)
+        if flow.continues is not None and first != flow.name:
+            yield (
+                f"{key.removesuffix('after')}continues",
+                f"{shown(first)} uses this connection at the same time",
+            )
         if flow.continues is not None and (why := _connection(flow, by_name)):
             yield f"{key.removesuffix('after')}continues", why
         if flow.after is not None and flow.stop is not None:

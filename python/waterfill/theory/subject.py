@@ -86,7 +86,7 @@ def parse(
             if protocols.load()[what].kind == "explicit":
                 why = "not covered by this command"
             else:
-                why = "no router computes its rate, so there is no control loop to analyze"
+                why = "no router computes its rate, and this command covers only loops of routers"
             raise InputError("command line", what, why, f"choose one of {', '.join(supported)}")
         known = nearest(what, supported)
         raise InputError("command line", what, f"neither a protocol nor a scenario file{known}")

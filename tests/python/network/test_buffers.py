@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 
 import pytest
 
@@ -135,8 +136,8 @@ def test_the_headroom_follows_from_rates_and_delays():
     assert inputs["h0-l0"] == ("h0-l0:rev", 25_000 + 2 * 1500 + 64)
     assert inputs["l0-s1:rev"] == ("l0-s1", 50_000 + 2 * 1500 + 64)
     assert len(inputs) == 6
-    given = resolved(**pfc(xoff="100 kB", headroom="50 kB", alpha=0.5)).switches[1]
-    assert (given.pfc.xoff_bytes, given.alpha) == (100_000, 0.5)
+    given = resolved(**pfc(xoff="100 kB", headroom="50 kB")).switches[1]
+    assert given.pfc.xoff_bytes == 100_000
     assert {i.headroom_bytes for i in given.pfc.inputs} == {50_000}
 
 
@@ -197,8 +198,34 @@ def test_a_planted_deadlock_is_reported(tmp_path):
         ({"buffer": "1 MB", "xoff": "1 kB"}, "switch.xoff: has no effect without pfc"),
         ({"buffer": "1 MB", "headroom": "1 kB"}, "switch.headroom: has no effect without pfc"),
         ({"buffer": "100 kB", "pfc": True}, "switch.buffer: must be above the headroom of l0"),
+        ({"buffer": "1 MB", "pfc": True, "xoff": "2 MB"}, "switch.xoff: must be at most the buf"),
+        ({"buffer": "1 MB", "pfc": True, "xoff": "9 kB", "alpha": 1}, "switch.alpha: has no effec"),
     ],
 )
 def test_what_pfc_refuses(switch, message):
     with pytest.raises(waterfill.InputError, match=message):
         waterfill.run(loading.from_dict(DOCUMENT | {"switch": switch}))
+
+
+def test_hosts_of_lossless_switches_pull():
+    with pytest.raises(waterfill.InputError, match='nic: must be "pull" with pfc'):
+        loading.from_dict(DOCUMENT | {"switch": {"buffer": "1 MB", "pfc": True}, "nic": "queue"})
+
+
+@pytest.mark.parametrize(
+    ("switch", "warned"),
+    [
+        ({"buffer": "150 kB", "alpha": 0.5}, True),  # a queue has 50 kB at most
+        ({"buffer": "400 kB", "alpha": 0.5}, False),
+        ({"buffer": "2 MB", "pfc": True}, False),
+    ],
+)
+def test_a_threshold_above_the_longest_queue_is_named(switch, warned):
+    document = DOCUMENT | {"switch": switch, "link_defaults": {"mark_at": "100 kB"}}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        waterfill.run(loading.from_dict(document))
+    found = [str(one.message) for one in caught if "switch.buffer" in str(one.message)]
+    assert bool(found) == warned
+    if warned:
+        assert "a single queue of at most 50 kB is below mark_at, 100 kB" in found[0]

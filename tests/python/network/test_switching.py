@@ -164,7 +164,7 @@ def test_targets_hold_on_each_equal_link():
 @pytest.mark.parametrize(
     ("call", "more", "message"),
     [
-        (str, {"ecmp": "flowlet"}, 'flowlet_gap: missing; write flowlet_gap = "100 us", next to '
+        (str, {"ecmp": "flowlet"}, 'flowlet_gap: missing; write flowlet_gap = "20 us", next to '
          'ecmp = "flowlet"'),
         (str, {"flowlet_gap": "1 ms"}, 'flowlet_gap: has no effect without ecmp = "flowlet"; '
          "remove it"),
@@ -177,6 +177,9 @@ def test_targets_hold_on_each_equal_link():
         (lambda s: subject._on_network(s, ["maxnet"]), {"protocol": "maxnet"},
          'ecmp: "hash" lets switches choose links in a run, and theory needs fixed paths; use '
          'ecmp = "pair"'),
+        (waterfill.run, {"protocol": "sperc", "ecmp": "spray"},
+         'flow.f.protocol: sperc keeps a slot for each link of one path, which ecmp = "spray" '
+         'changes; use ecmp = "hash"'),
         (waterfill.run, {"protocol": "hpcc", "ecmp": "spray"},
          "flow.f.protocol: hpcc compares telemetry of one path, and ecmp = \"spray\" sends each "
          'packet on another; use ecmp = "hash" or "flowlet"'),

@@ -107,6 +107,10 @@ def test_a_flow_may_wait_for_the_first_of_several():
          'must name a flow with the same from, got "one"'),
         (changed(0, continues="one", after_count=1), "flow.last.continues",
          'not allowed with after_count, got "one"; remove one of the two'),
+        (changed(2, continues="one", **{"from": "a", "to": "b", "count": 1, "handshake": True}),
+         "flow.two.continues", "opens no connection, so handshake has no effect; remove it"),
+        (changed(2, continues="one", weight=3, **{"from": "a", "to": "b", "count": 1}),
+         "flow.two.continues", 'must name a flow with the same weight, got "one"'),
     ],
 )  # fmt: skip
 def test_refused(scenario, key, message):

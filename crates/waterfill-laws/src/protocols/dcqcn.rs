@@ -89,7 +89,11 @@ impl Protocol for Dcqcn {
         signals: &[
             LawSignal { name: "rate", unit: "bit/s", doc: "the rate R_C" },
             LawSignal { name: "target", unit: "bit/s", doc: "the target R_T" },
-            LawSignal { name: "alpha", unit: "1", doc: "estimate α of marking; none before the first CNP" },
+            LawSignal {
+                name: "alpha",
+                unit: "1",
+                doc: "estimate α of marking after the last CNP; none before the first",
+            },
         ],
     };
     type Params = Params;
@@ -149,7 +153,7 @@ impl Params {
         require(self.g > 0.0 && self.g <= 1.0, "g", "a number in (0, 1]")?;
         require(!self.alpha_timer.is_zero(), "alpha_timer", "a time above zero")?;
         require(!self.rate_timer.is_zero(), "rate_timer", "a time above zero")?;
-        require(self.byte_counter >= Volume::from_bytes(1000.0), "byte_counter", "at least 1 kB")?;
+        require(self.byte_counter > Volume::ZERO, "byte_counter", "a volume above zero")?;
         require(self.r_ai > Rate::ZERO, "r_ai", "a rate above zero")?;
         require(self.r_hai > Rate::ZERO, "r_hai", "a rate above zero")?;
         require(self.r_min > Rate::ZERO, "r_min", "a rate above zero")
@@ -253,6 +257,9 @@ pub fn increase(timer: u32, bytes: u32, fast_recovery: u32) -> Increase {
 
 /// Number of equal steps after which R_T − R_C is their increase, to the precision of a rate.
 const SETTLED: u64 = 64;
+/// Places of the counts of steps by the timer and by bytes.
+const TIMER: usize = 0;
+const BYTES: usize = 1;
 
 /// State of a sender since its first CNP.
 #[derive(Clone, Debug)]
@@ -288,7 +295,7 @@ impl ReactionPoint {
         (self.notified, self.timer, self.sent, self.steps) = (now, now, Volume::ZERO, [0; 2]);
     }
 
-    /// Returns the increase of R_T in a step with the present counts.
+    /// `[dcqcn-2015:eq4]` `[dcqcn-2015:hyper]` Returns the increase of R_T in a step with the present counts.
     fn increment(&self, params: &Params) -> Rate {
         let [timer, bytes] = self.steps;
         match increase(timer, bytes, params.fast_recovery) {
@@ -298,7 +305,7 @@ impl ReactionPoint {
         }
     }
 
-    /// Runs one step, by the timer (0) or by bytes (1).
+    /// Runs one step, by the timer or by bytes.
     fn step(&mut self, params: &Params, line: Rate, by: usize) {
         self.steps[by] = self.steps[by].saturating_add(1);
         self.target = (self.target + self.increment(params)).min(line);
@@ -307,54 +314,60 @@ impl ReactionPoint {
 
     /// Runs the timer's expiries until `now`.
     fn advance(&mut self, params: &Params, line: Rate, now: Instant) {
-        let mut left = now.since(self.timer).as_ps() / params.rate_timer.as_ps();
-        self.timer += params.rate_timer * left;
+        let steps = now.since(self.timer).as_ps() / params.rate_timer.as_ps();
+        self.timer += params.rate_timer * steps;
+        self.run_steps(params, line, TIMER, steps);
+    }
+
+    /// Runs steps by the timer, or by bytes.
+    fn run_steps(&mut self, params: &Params, line: Rate, by: usize, mut left: u64) {
         while left > 0 {
-            let recovery = u64::from(params.fast_recovery.saturating_sub(self.steps[0]));
+            let recovery = u64::from(params.fast_recovery.saturating_sub(self.steps[by]));
             let alike = if recovery > 0 { left.min(recovery) } else { left };
-            self.equal_steps(params, line, alike);
+            self.equal_steps(params, line, by, alike);
             left -= alike;
         }
     }
 
-    /// Runs steps of the timer with the same increase r. After a few of them R_T − R_C is r, so those in the middle of a long
+    /// Runs steps with the same increase r. After a few of them R_T − R_C is r, so those in the middle of a long
     /// pause need not run one by one.
-    fn equal_steps(&mut self, params: &Params, line: Rate, count: u64) {
+    fn equal_steps(&mut self, params: &Params, line: Rate, by: usize, count: u64) {
         let first = count.min(SETTLED);
         let last = (count - first).min(SETTLED);
-        self.single_steps(params, line, first);
+        self.single_steps(params, line, by, first);
         let middle = count - first - last;
-        self.count(middle);
+        self.count(by, middle);
         if middle > 0 && self.rate < line {
             let increment = self.increment(params);
             self.target = (self.target + middle as f64 * increment).min(line);
             self.rate = self.rate.max(self.target - increment);
         }
-        self.single_steps(params, line, last);
+        self.single_steps(params, line, by, last);
     }
 
-    /// Runs steps of the timer one by one. At the link's rate they change only their count.
-    fn single_steps(&mut self, params: &Params, line: Rate, count: u64) {
+    /// Runs steps one by one. At the link's rate they change only their count.
+    fn single_steps(&mut self, params: &Params, line: Rate, by: usize, count: u64) {
         for done in 0..count {
             if self.rate >= (1.0 - 1e-12) * line {
-                self.count(count - done);
+                self.count(by, count - done);
                 return;
             }
-            self.step(params, line, 0);
+            self.step(params, line, by);
         }
     }
 
-    /// Counts steps of the timer.
-    fn count(&mut self, steps: u64) {
-        self.steps[0] = self.steps[0].saturating_add(u32::try_from(steps).unwrap_or(u32::MAX));
+    /// Counts steps.
+    fn count(&mut self, by: usize, steps: u64) {
+        self.steps[by] = self.steps[by].saturating_add(u32::try_from(steps).unwrap_or(u32::MAX));
     }
 
     /// Counts sent bytes.
     fn on_sent(&mut self, params: &Params, line: Rate, volume: Volume) {
         self.sent += volume;
-        while self.sent >= params.byte_counter {
-            self.sent -= params.byte_counter;
-            self.step(params, line, 1);
+        if self.sent >= params.byte_counter {
+            let steps = (self.sent / params.byte_counter).floor();
+            self.sent -= steps * params.byte_counter;
+            self.run_steps(params, line, BYTES, steps as u64);
         }
     }
 }

@@ -234,6 +234,7 @@ impl SourceLaw<Poseidon> for Source {
         Header::default()
     }
 
+    /// `[poseidon-2023:up]` `[poseidon-2023:down]` Changes the window by U: with each acknowledgement, or once per RTT.
     fn on_ack(&mut self, ack: &Ack<Header>) {
         let Some(rtt) = ack.rtt.or(self.rtt).filter(|rtt| !rtt.is_zero()) else { return };
         (self.rtt, self.delay) = (Some(rtt), f64::from(ack.echo.delay));

@@ -143,6 +143,7 @@ impl crate::protocol::Router<Rocc> for Router {
         Self { params: params.clone(), rate: link.usable(), queue: Volume::ZERO, next_update }
     }
 
+    /// `[rocc-2020:path]` A packet keeps the smallest F.
     fn on_arrival(&mut self, _: &LinkView, passing: &mut Passing<'_, WireRate>) {
         if let Some(header) = passing.header.as_deref_mut() {
             *header = header.min(WireRate::of(self.rate));
@@ -153,6 +154,7 @@ impl crate::protocol::Router<Rocc> for Router {
         self.next_update
     }
 
+    /// `[rocc-2020:half]` `[rocc-2020:floor]` Computes F, at once for a queue that is long or grows fast.
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
         let params = &self.params;
         let next = if link.queue >= link.capacity * params.q_max {

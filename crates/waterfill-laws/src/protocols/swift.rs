@@ -248,7 +248,7 @@ impl crate::protocol::Source<Swift> for Source {
     fn limit(&self) -> SendLimit {
         let window = self.window * self.packet;
         let pacing = if self.window < 1.0 && !self.rtt.is_zero() { window / self.rtt } else { self.line };
-        SendLimit { window: Some(window), pacing: Some(pacing) }
+        SendLimit { window: Some(window), pacing: Some(pacing).filter(|&rate| rate != Rate::UNLIMITED) }
     }
 
     fn observe(&self, probe: &mut dyn Probe) {

@@ -156,6 +156,7 @@ impl crate::protocol::Source<ThetaPowerTcp> for Source {
 
     fn stamp(&mut self, _: &Sending) {}
 
+    /// `[powertcp-2022:alg2.13]` Smooths the power, and changes the window once per RTT.
     fn on_ack(&mut self, ack: &Ack<()>) {
         let (PacketKind::Ack, Some(rtt)) = (ack.kind, ack.rtt) else { return };
         let base_rtt = self.network_rtt.unwrap_or(ack.base_rtt);
@@ -171,7 +172,8 @@ impl crate::protocol::Source<ThetaPowerTcp> for Source {
         }
         self.last = Some((ack.now, rtt));
         self.power = smoothed(self.power, power(rtt, last, lasted, base_rtt), lasted, base_rtt);
-        if ends {
+        // Without a known B nothing bounds a window, so it stays.
+        if ends && self.line != Rate::UNLIMITED {
             let limit = self.line * base_rtt;
             let window = next_window(self.window, self.power, self.share * limit, self.gamma);
             self.window = if window < limit { window } else { limit };

@@ -1,5 +1,7 @@
 //! Checks of the switches that choose routes.
 
+use waterfill_laws::registry::ProtocolId;
+
 use crate::network::Network;
 use crate::switching::{PathChoice, SwitchingSpec};
 use crate::traffic::TrafficSpec;
@@ -35,11 +37,19 @@ impl Network {
             if there != back.map(|(from, to)| (to, from)) {
                 return Err(format!("{at}.path: acknowledgements must return to where the data came from"));
             }
-            if switching.choice == PathChoice::Spray && self.protocol_of(&at, flow)?.has_telemetry() {
+            let protocol = self.protocol_of(&at, flow)?;
+            if switching.choice == PathChoice::Spray && protocol.has_telemetry() {
                 return Err(format!(
                     "{at}.protocol: {} compares telemetry of one path, and ecmp = \"spray\" sends each packet on another; \
                      use ecmp = \"hash\" or \"flowlet\"",
                     flow.protocol
+                ));
+            }
+            if switching.choice != PathChoice::Hash && matches!(protocol, ProtocolId::Sperc) {
+                let choice = if switching.choice == PathChoice::Spray { "spray" } else { "flowlet" };
+                return Err(format!(
+                    "{at}.protocol: sperc keeps a slot for each link of one path, which ecmp = \"{choice}\" changes; use \
+                     ecmp = \"hash\""
                 ));
             }
         }

@@ -5,6 +5,7 @@ use waterfill_laws::registry::AnySource;
 use waterfill_laws::units::{Duration, Instant};
 
 use super::{Phase, Sender};
+use crate::limits::Limit;
 
 /// State of a connection that outlasts a flow: the law and the measured RTTs.
 #[derive(Clone, Debug)]
@@ -69,6 +70,7 @@ impl Sender {
         if let Some(since) = quiet_since {
             self.limits.start_pause(since);
         }
+        self.limit_by(now, Limit::Window);
         self.forget_first_flight();
     }
 }

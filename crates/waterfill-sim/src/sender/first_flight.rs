@@ -81,6 +81,9 @@ impl Sender {
             return self.phase == Phase::Open;
         }
         self.phase = Phase::Open;
+        if self.limits.current() == Limit::Handshake {
+            self.limit_by(now, Limit::Window);
+        }
         self.next_send = now;
         self.forget_first_flight();
         true
