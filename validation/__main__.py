@@ -31,6 +31,7 @@ STUDIES: Mapping[str, str] = {
     "dilation": "dilation",
     "equilibria": "equilibria",
     "evaluate": "evaluate.study",
+    "fabric": "fabric.study",
     "fabric-ns3": "fabric_ns3.study",
     "faults": "faults",
     "fct": "fct.study",
