@@ -32,8 +32,8 @@ EXPLICIT = "maxnet, aecp, xcp, rcp, alpha_rcp, vcp, abc, jetmax, mkc"
 # {command: its whole message}. The directory has d.toml, its results out/a and out/b, the sweep
 # d.sweep over the delay, and an empty directory.
 MESSAGES = {
-    "theory stability cubic": "command line: cubic: no router computes its rate, so there is no "
-    f"control loop to analyze; choose one of {EXPLICIT}",
+    "theory stability cubic": "command line: cubic: no router computes its rate, and this "
+    f"command covers only loops of routers; choose one of {EXPLICIT}",
     "run d.toml --protocol maxnet,xcp": 'command line: protocol: must be one protocol, got "maxnet,'
     'xcp"; for several: waterfill compare … --protocols maxnet,xcp',
     "run d.toml --on sim,fluid": 'command line: on: must be one backend, got "sim,fluid"; for '
