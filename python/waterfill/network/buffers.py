@@ -64,8 +64,8 @@ class Nodes:
                 why = "must be true at a switch with pfc, whose pause frames need a way back"
                 raise self._scenario.error(key, why)
             back = direction.back
-            room = given.headroom or self._headroom(links[i], links[back])
-            inputs.append(InputSpec(link=i, back=back, headroom_bytes=int(room)))
+            headroom = given.headroom or self._headroom(links[i], links[back])
+            inputs.append(InputSpec(link=i, back=back, headroom_bytes=int(headroom)))
         xoff = None if given.xoff is None else int(given.xoff)
         return PfcSpec(xoff_bytes=xoff, inputs=tuple(inputs))
 

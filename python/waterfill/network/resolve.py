@@ -143,6 +143,8 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
     nodes = Nodes(scenario, graph.directions)
     of_links = _links(graph, used)
     switches = nodes.switches(of_links)
+    laws = map(protocols.__getitem__, names)
+    flows = map(_flow, scenario.flow, laws, routes, itertools.repeat(graph))
     network = Network(
         name=scenario.name,
         seed=scenario.seed,
@@ -156,22 +158,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
         rttvar_min_s=scenario.rttvar_min_s,
         params=params,
         links=nodes.shared(of_links, switches),
-        flows=_rerouted(
-            scenario,
-            later,
-            _in_order(
-                scenario,
-                list(
-                    map(
-                        _flow,
-                        scenario.flow,
-                        map(protocols.__getitem__, names),
-                        routes,
-                        itertools.repeat(graph),
-                    )
-                ),
-            ),
-        ),
+        flows=_rerouted(scenario, later, _in_order(scenario, list(flows))),
         traffic=tuple(traffic),
         switching=_switching(graph),
         switches=switches,

@@ -143,7 +143,7 @@ def two_waterfilling(
     for flow, path in enumerate(paths):
         for link in path:
             rising[link].add(flow)
-    room = list(capacities)
+    spare = list(capacities)
     count = 0
     while any(rising):
         count += 1
@@ -151,7 +151,7 @@ def two_waterfilling(
         for link, flows in enumerate(rising):
             if flows:
                 near[link] = {other for flow in flows for other in paths[flow]}
-        levels = {link: room[link] / len(rising[link]) for link in near}
+        levels = {link: spare[link] / len(rising[link]) for link in near}
         least = {link: min(levels[other] for other in near[link]) for link in near}
         within = {link: min(least[other] for other in near[link]) * (1 + EQUAL) for link in near}
         stop = [link for link in near if levels[link] <= within[link]]
@@ -160,5 +160,5 @@ def two_waterfilling(
                 rates[flow] = levels[link]
                 for other in paths[flow]:
                     rising[other].discard(flow)
-                    room[other] -= levels[link]
+                    spare[other] -= levels[link]
     return count, rates
